@@ -1,0 +1,119 @@
+package work
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Sentinels that every floor compares with errors.Is.
+var (
+	ErrNotFound    = errors.New("not found")                 // nothing has that id or name
+	ErrUnreachable = errors.New("database unreachable")      // it cannot be reached, refuses the log-in, is read-only, or was lost
+	ErrSchema      = errors.New("schema does not fit")       // missing, older or newer than this binary knows
+	ErrGrant       = errors.New("the role lacks a grant")    // SQLSTATE 42501
+	ErrConfig      = errors.New("configuration error")       // what was configured cannot be used
+	ErrUsage       = errors.New("usage")                     // what was asked for makes no sense; nothing was touched
+	ErrRefused     = errors.New("refused")                   // a guard said no, or a threshold is breached
+	ErrUnknown     = errors.New("outcome of commit unknown") // the link broke before COMMIT was answered
+)
+
+// BodyKind is what the body of a request is made of.
+type BodyKind string
+
+// The kinds of body.
+const (
+	BodyUnset    BodyKind = ""         // not fixed at enqueue: the destination's policy decides at each attempt
+	BodyEnvelope BodyKind = "envelope" // a JSON object around the payload
+	BodyRaw      BodyKind = "raw"      // the payload's bytes alone
+)
+
+// Limits of the texts of an event, in bytes. They keep the logical key well
+// under what a B-tree page can index.
+const (
+	MaxDeliveryID   = 128
+	MaxTenant       = 256
+	MaxSubject      = 1024
+	MaxEventType    = 256
+	MaxEventVersion = 256
+	MaxEventID      = 512
+	MaxDestination  = 63
+)
+
+var (
+	deliveryID      = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
+	destinationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+)
+
+// CheckDeliveryID says what is wrong with a delivery id, or nil.
+func CheckDeliveryID(id string) error {
+	if !deliveryID.MatchString(id) {
+		return fmt.Errorf("delivery id %q: want 1 to %d of A-Z a-z 0-9 . _ : -", id, MaxDeliveryID)
+	}
+	return nil
+}
+
+// CheckDestinationName says what is wrong with a destination's name, or nil.
+func CheckDestinationName(name string) error {
+	if !destinationName.MatchString(name) {
+		return fmt.Errorf("destination name %q: want 1 to %d of A-Z a-z 0-9 . _ -, beginning with a letter or digit", name, MaxDestination)
+	}
+	return nil
+}
+
+// Envelope is what never changes about a delivery.
+type Envelope struct {
+	DeliveryID   string // the public id; it is the idempotency key on every attempt
+	Destination  string
+	Tenant       string
+	Subject      string
+	EventType    string
+	EventVersion string
+	EventID      string
+	EventAt      time.Time
+	NotAfter     time.Time // zero: no business deadline
+	Body         BodyKind
+	Payload      []byte
+}
+
+// Destination is a named receiver endpoint. It never holds a credential: header
+// values and keys are references.
+type Destination struct {
+	ID          int64
+	Name        string
+	URL         string
+	Policy      string
+	Key         string               // name of a configured signing key; "" signs nothing
+	Headers     map[string]Reference // sent beside whctl's own
+	MaxInFlight int                  // 0: the policy's
+	Rate        string               // such as 50/s; "": the policy's
+	Tenants     []string             // for completion and review; empty: any
+	Body        BodyKind             // fixed by `destination apply`; BodyUnset for a row put in by hand
+	PayloadMax  int64                // bytes, fixed by `destination apply`; 0: the default of 256 KiB
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// Reference says where a secret value comes from: one of an environment variable
+// or a file. The value itself is never stored.
+type Reference struct {
+	Env  string `json:"env,omitempty" yaml:"env,omitempty" koanf:"env"`
+	File string `json:"file,omitempty" yaml:"file,omitempty" koanf:"file"`
+}
+
+// Claimed is a delivery taken under a lease: the start of an attempt, or (Lost)
+// the remains of another worker's.
+type Claimed struct {
+	ID            int64     // row id: envelopes.id = deliveries.id
+	AttemptID     uuid.UUID // of this attempt, or of the lost one
+	Generation    int
+	Attempt       int // its number in the generation, counted from 1
+	DestinationID int64
+	Due           time.Time // when it became due
+	Lost          bool      // another worker's attempt whose lease ran out: close it, do not send
+	PayloadBytes  int       // size of the payload, also when Envelope.Payload was left out
+	Envelope      Envelope
+}

@@ -1,0 +1,41 @@
+-- Group roles with the least that each needs. Grant them to log-in roles:
+--   GRANT whctl_worker TO app;
+-- whctl_producer  enqueues and cancels, through the functions only
+-- whctl_worker    enqueues in bulk, claims, records
+-- whctl_operator  the worker's rights, destinations, and the acts that are audited
+-- whctl_reader    looks at everything but payloads
+DO $$
+DECLARE
+    wanted text;
+BEGIN
+    FOREACH wanted IN ARRAY ARRAY['whctl_producer', 'whctl_worker', 'whctl_operator', 'whctl_reader'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = wanted) THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
+        END IF;
+    END LOOP;
+END $$;
+
+GRANT USAGE ON SCHEMA whctl TO whctl_producer, whctl_worker, whctl_operator, whctl_reader;
+GRANT SELECT ON whctl.schema_version TO whctl_producer, whctl_worker, whctl_operator, whctl_reader;
+
+GRANT EXECUTE ON FUNCTION whctl.enqueue(text, text, text, bytea, text, text, text, timestamptz, text, timestamptz, timestamptz)
+    TO whctl_producer, whctl_worker, whctl_operator;
+GRANT EXECUTE ON FUNCTION whctl.cancel(text, text) TO whctl_producer, whctl_operator;
+
+-- FOR KEY SHARE, which keeps a destination from being removed while an enqueue that
+-- names it commits, asks for UPDATE of at least one column: the least one is updated_at.
+GRANT SELECT, UPDATE (updated_at) ON whctl.destinations TO whctl_worker;
+GRANT SELECT, INSERT ON whctl.envelopes TO whctl_worker;
+GRANT SELECT, INSERT, UPDATE ON whctl.deliveries TO whctl_worker;
+GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_worker;
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON whctl.destinations TO whctl_operator;
+GRANT SELECT, INSERT ON whctl.envelopes TO whctl_operator;
+GRANT SELECT, INSERT, UPDATE ON whctl.deliveries TO whctl_operator;
+GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_operator;
+GRANT SELECT, INSERT ON whctl.audit_log TO whctl_operator;
+
+GRANT SELECT ON whctl.destinations, whctl.deliveries, whctl.attempts, whctl.audit_log,
+    whctl.delivery_status, whctl.attempt_history TO whctl_reader, whctl_worker, whctl_operator;
+GRANT SELECT (id, event_at, not_after, created_at, delivery_id, destination, tenant, subject, event_type,
+    event_version, event_id, body) ON whctl.envelopes TO whctl_reader;
