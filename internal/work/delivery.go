@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Sentinels that every floor compares with errors.Is.
@@ -102,18 +100,4 @@ type Destination struct {
 type Reference struct {
 	Env  string `json:"env,omitempty" yaml:"env,omitempty" koanf:"env"`
 	File string `json:"file,omitempty" yaml:"file,omitempty" koanf:"file"`
-}
-
-// Claimed is a delivery taken under a lease: the start of an attempt, or (Lost)
-// the remains of another worker's.
-type Claimed struct {
-	ID            int64     // row id: envelopes.id = deliveries.id
-	AttemptID     uuid.UUID // of this attempt, or of the lost one
-	Generation    int
-	Attempt       int // its number in the generation, counted from 1
-	DestinationID int64
-	Due           time.Time // when it became due
-	Lost          bool      // another worker's attempt whose lease ran out: close it, do not send
-	PayloadBytes  int       // size of the payload, also when Envelope.Payload was left out
-	Envelope      Envelope
 }
