@@ -63,6 +63,8 @@ CREATE TABLE whctl.envelopes (
 -- its envelope. The lease stands in no index, so that taking it is a HOT update; the
 -- free half of each page is where those updates go.
 -- state: 0 scheduled or leased, 1 delivered, 2 dead, 3 cancelled, 4 discarded.
+-- attempts counts those of this generation, the open one included; started_at is the
+-- start of the open or the last one; class and status are the last outcome's.
 CREATE TABLE whctl.deliveries (
     id               bigint NOT NULL PRIMARY KEY,
     destination_id   bigint NOT NULL,
@@ -83,8 +85,8 @@ CREATE TABLE whctl.deliveries (
     CONSTRAINT deliveries_open CHECK (
         (state = 0) = (next_attempt_at IS NOT NULL) AND (state = 0) = (finished_at IS NULL)),
     CONSTRAINT deliveries_lease CHECK (
-        num_nonnulls(attempt_id, lease_owner, lease_expires_at, started_at) IN (0, 4)
-        AND (attempt_id IS NULL OR (state = 0 AND attempts >= 1))),
+        num_nonnulls(attempt_id, lease_owner, lease_expires_at) IN (0, 3)
+        AND (attempt_id IS NULL OR (state = 0 AND attempts >= 1 AND started_at IS NOT NULL))),
     CONSTRAINT deliveries_counts CHECK (generation >= 1 AND attempts >= 0),
     CONSTRAINT deliveries_delivered CHECK (state <> 1 OR class = 1),
     CONSTRAINT deliveries_reason CHECK ((state IN (2, 3, 4)) = (reason IS NOT NULL)),

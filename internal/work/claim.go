@@ -32,6 +32,7 @@ type Claimed struct {
 	DestinationID int64
 	Due           time.Time // when it became due
 	Lost          bool      // another worker's attempt whose lease ran out: close it, do not send
+	Holder        string    // owner of the lease that ran out, with Lost
 	Expired       bool      // not_after has passed: cancel it, do not send
 	PayloadBytes  int       // size of the payload, also when Envelope.Payload was left out
 	Envelope      Envelope
@@ -54,6 +55,7 @@ const (
 type Result struct {
 	ID          int64
 	AttemptID   uuid.UUID
+	Worker      string // whose attempt it was; "": the owner who records it
 	Move        Move
 	Delay       time.Duration // MoveScheduled: from the moment of recording
 	Reason      Reason        // MoveDead, MoveCancelled

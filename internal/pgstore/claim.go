@@ -1,0 +1,165 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"example.com/whctl/internal/work"
+)
+
+// claimSQL takes due deliveries under a lease, and is the start of their attempts:
+// lease, attempt id, number and start time are one committed write. A row whose lease
+// has run out is taken over under the attempt id that it has, and counts no new attempt.
+//
+// The rows to take are fixed by a materialized CTE, since a sub-select with LIMIT may be
+// run more than once by some plans. The total limit is written into the text (%d): a
+// parameter there makes the planner expect a tenth of all due rows.
+const claimSQL = `
+WITH c AS MATERIALIZED (
+  SELECT l.id, l.due, l.holder, a.lease, row_number() OVER () AS n
+  FROM unnest($2::bigint[], $3::timestamptz[], $4::int[], $5::double precision[]) AS a(destination_id, mark, room, lease)
+  CROSS JOIN LATERAL (
+    SELECT d.id, d.next_attempt_at AS due, d.lease_owner AS holder
+    FROM whctl.deliveries d
+    WHERE d.state = 0 AND d.destination_id = a.destination_id
+      AND d.next_attempt_at >= a.mark AND d.next_attempt_at <= now()
+      AND (d.lease_expires_at IS NULL OR d.lease_expires_at < now())
+    ORDER BY d.next_attempt_at, d.id
+    LIMIT a.room
+    FOR UPDATE SKIP LOCKED) l
+  LIMIT %d),
+u AS (
+  UPDATE whctl.deliveries d
+  SET lease_owner = $1, lease_expires_at = now() + c.lease * interval '1 second',
+      attempt_id = coalesce(d.attempt_id, ($6::uuid[])[c.n]),
+      attempts = d.attempts + (d.attempt_id IS NULL)::int,
+      started_at = CASE WHEN d.attempt_id IS NULL THEN now() ELSE d.started_at END
+  FROM c
+  WHERE d.id = c.id
+  RETURNING d.id, d.attempt_id, d.generation, d.attempts, d.destination_id, c.due, c.holder)
+SELECT u.id, u.attempt_id, u.generation, u.attempts, u.destination_id, u.due, coalesce(u.holder, ''),
+       coalesce(e.not_after < now(), false), octet_length(e.payload),
+       CASE WHEN octet_length(e.payload) <= $7 AND u.holder IS NULL THEN e.payload END,
+       e.delivery_id, e.destination, e.tenant, e.subject, e.event_type, e.event_version, e.event_id, e.event_at, e.not_after,
+       coalesce(e.body, '')
+FROM u
+JOIN whctl.envelopes e ON e.id = u.id
+ORDER BY u.due, u.id`
+
+// Claim takes due deliveries, at most as many as there are attempt ids, and starts
+// their attempts. Where the error wraps work.ErrUnknown the claim may have been stored;
+// Unclaim gives it back.
+func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+	var claimed []work.Claimed
+	err := s.write(ctx, func(tx *sqlx.Tx) error {
+		claimed = claimed[:0]
+		dest, marks, rooms, leases := askColumns(r.Asks)
+		rows, err := tx.QueryContext(ctx, fmt.Sprintf(s.sql(claimSQL), len(r.AttemptIDs)),
+			r.Owner, pq.Array(dest), pq.Array(marks), pq.Array(rooms), pq.Array(leases), uuids(r.AttemptIDs), r.InlineMax)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			c, err := scanClaimed(rows)
+			if err != nil {
+				return err
+			}
+			claimed = append(claimed, c)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim due deliveries: %w", err)
+	}
+	return claimed, nil
+}
+
+func scanClaimed(rows *sql.Rows) (work.Claimed, error) {
+	var c work.Claimed
+	e := &c.Envelope
+	var notAfter sql.NullTime
+	err := rows.Scan(&c.ID, &c.AttemptID, &c.Generation, &c.Attempt, &c.DestinationID, &c.Due, &c.Holder,
+		&c.Expired, &c.PayloadBytes, &e.Payload,
+		&e.DeliveryID, &e.Destination, &e.Tenant, &e.Subject, &e.EventType, &e.EventVersion, &e.EventID, &e.EventAt, &notAfter,
+		&e.Body)
+	e.NotAfter = notAfter.Time
+	c.Lost = c.Holder != ""
+	return c, err
+}
+
+func askColumns(asks []work.Ask) (dest []int64, marks []string, rooms []int64, leases []float64) {
+	for _, a := range asks {
+		mark := "-infinity"
+		if !a.Mark.IsZero() {
+			mark = a.Mark.UTC().Format(time.RFC3339Nano)
+		}
+		dest = append(dest, a.DestinationID)
+		marks = append(marks, mark)
+		rooms = append(rooms, int64(a.Room))
+		leases = append(leases, a.Lease.Seconds())
+	}
+	return dest, marks, rooms, leases
+}
+
+// uuids is written as one array literal; the driver's own array type quotes each.
+type uuids []uuid.UUID
+
+// Value is the array literal.
+func (us uuids) Value() (driver.Value, error) {
+	b := make([]byte, 0, len(us)*33+2)
+	b = append(b, '{')
+	for i := range us {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = hex.AppendEncode(b, us[i][:])
+	}
+	return string(append(b, '}')), nil
+}
+
+const unclaimSQL = `
+UPDATE whctl.deliveries d
+SET lease_owner = NULL, lease_expires_at = NULL, attempt_id = NULL, attempts = d.attempts - 1
+WHERE d.state = 0 AND d.destination_id = ANY($1::bigint[]) AND d.lease_owner = $2 AND d.attempt_id = ANY($3::uuid[])`
+
+// Unclaim gives back what a claim whose commit was never answered may have taken:
+// nothing of it was sent. Deliveries taken over from others stay leased; their leases
+// end again and somebody closes them.
+func (s *Store) Unclaim(ctx context.Context, r work.ClaimRequest) (int, error) {
+	dest, _, _, _ := askColumns(r.Asks)
+	var n int64
+	err := s.write(ctx, func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, s.sql(unclaimSQL), pq.Array(dest), r.Owner, uuids(r.AttemptIDs))
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("give back an unanswered claim: %w", err)
+	}
+	return int(n), nil
+}
+
+const payloadSQL = `SELECT payload FROM whctl.envelopes WHERE id = $1`
+
+// Payload reads a payload that was left out of a claim.
+func (s *Store) Payload(ctx context.Context, id int64) ([]byte, error) {
+	var b []byte
+	err := s.read(ctx, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &b, s.sql(payloadSQL), id) })
+	if err != nil {
+		return nil, fmt.Errorf("read the payload of row %s: %w", strconv.FormatInt(id, 10), err)
+	}
+	return b, nil
+}

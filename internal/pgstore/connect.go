@@ -1,0 +1,202 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"example.com/whctl/internal/work"
+)
+
+// Limits of reaching the database.
+const (
+	// DefaultIOTimeout bounds one wait for the server: longer than any statement
+	// of whctl should take, short enough that a silent link ends a run in time.
+	DefaultIOTimeout = 35 * time.Second
+	connectTimeout   = 5 * time.Second
+	// reachWithin is how long an unreachable database is tried again.
+	reachWithin = 15 * time.Second
+)
+
+// Options says how to reach the database.
+type Options struct {
+	URL              string        // postgres:// or libpq's key=value; "" leaves all to libpq's habits
+	Schema           string        // whctl where it is empty
+	StatementTimeout time.Duration // of one statement on the server; 0 leaves the role's setting
+	IOTimeout        time.Duration // of one wait for the server's answer; DefaultIOTimeout where 0
+	MaxConns         int           // open connections; 2 where 0
+}
+
+// Store is the work table.
+type Store struct {
+	db               *sqlx.DB
+	schema           string
+	statementTimeout time.Duration
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// Open connects to the database, trying for a few seconds where nothing answers.
+// Errors wrap work.ErrConfig (options that can't be used) or work.ErrUnreachable.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Schema == "" {
+		o.Schema = defaultSchema
+	}
+	if !schemaName.MatchString(o.Schema) {
+		return nil, fmt.Errorf("%w: schema %q: want a lower-case name of letters, digits and _", work.ErrConfig, o.Schema)
+	}
+	cfg, err := driverConfig(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := pq.NewConnectorConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: database: %w", work.ErrConfig, redacted(err, cfg.Password))
+	}
+	if o.IOTimeout == 0 {
+		o.IOTimeout = DefaultIOTimeout
+	}
+	connector.Dialer(dialer{limit: o.IOTimeout})
+	db := sqlx.NewDb(openDB(connector), "postgres")
+	db.SetMaxOpenConns(max(o.MaxConns, 2))
+	db.SetMaxIdleConns(max(o.MaxConns, 2))
+	s := &Store{db: db, schema: o.Schema, statementTimeout: o.StatementTimeout}
+	if err := s.reach(ctx); err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("connect to %s: %w", where(cfg), err)
+	}
+	return s, nil
+}
+
+// Close ends all connections.
+func (s *Store) Close() error { return s.db.Close() }
+
+const reachSQL = `SELECT 1`
+
+// reach tries until the server answers a query, at most reachWithin. A server that
+// answers with a refusal is not asked again.
+func (s *Store) reach(ctx context.Context) error {
+	return Persist(ctx, func() error {
+		var one int
+		// Ping hides the cause of a refusal; a query does not.
+		return fault(s.db.GetContext(ctx, &one, reachSQL))
+	})
+}
+
+// Persist calls f again while the database is out of reach, for at most 15 s from
+// the first failure, and returns f's last error. Any other error ends it at once.
+func Persist(ctx context.Context, f func() error) error {
+	policy := backoff.NewExponentialBackOff()
+	policy.InitialInterval = 50 * time.Millisecond
+	policy.MaxInterval = 2 * time.Second
+	var last error
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		last = f()
+		if last != nil && !passing(last) {
+			return struct{}{}, backoff.Permanent(last)
+		}
+		return struct{}{}, last
+	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(reachWithin))
+	if err == nil {
+		return nil
+	}
+	if last == nil {
+		return context.Cause(ctx)
+	}
+	return last
+}
+
+var multiPort = regexp.MustCompile(`:\d+,`)
+
+// driverConfig is the driver's configuration for dsn with psql's habits: the Unix
+// socket where psql would use it, and sslmode prefer, where nothing else is said.
+func driverConfig(dsn string) (pq.Config, error) {
+	if strings.Contains(dsn, "://") && multiPort.MatchString(dsn) {
+		// The driver would take "a:5432,b" for a host name.
+		return pq.Config{}, fmt.Errorf("%w: database.url: several hosts with ports are written postgres://a,b/db?port=5432,5433", work.ErrConfig)
+	}
+	cfg, err := pq.NewConfig(dsn)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = fmt.Errorf("not a usable URL: %w", parse.Err) // url.Error quotes the URL, with its password
+		}
+		return cfg, fmt.Errorf("%w: database: %w", work.ErrConfig, redacted(err, cfg.Password))
+	}
+	if !hostGiven(dsn) && cfg.Service == "" {
+		if dir := socketDir(cfg.Port); dir != "" {
+			cfg.Host, cfg.SSLMode = dir, pq.SSLModeDisable
+		}
+	}
+	if cfg.SSLMode == "" {
+		cfg.SSLMode = pq.SSLModePrefer
+	}
+	if !strings.Contains(dsn, "binary_parameters") {
+		// One round trip a statement, and right behind a transaction pooler, where
+		// two round trips may meet two servers.
+		cfg.BinaryParameters = true
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = connectTimeout
+	}
+	if cfg.ApplicationName == "" {
+		cfg.ApplicationName = "whctl"
+	}
+	return cfg, nil
+}
+
+var hostKey = regexp.MustCompile(`(^|[\s?&])host(addr)?\s*=`)
+
+// hostGiven says whether the DSN or the environment names a host.
+func hostGiven(dsn string) bool {
+	if os.Getenv("PGHOST") != "" || os.Getenv("PGHOSTADDR") != "" || hostKey.MatchString(dsn) {
+		return true
+	}
+	_, rest, isURL := strings.Cut(dsn, "://")
+	if !isURL {
+		return false
+	}
+	authority, _, _ := strings.Cut(rest, "/")
+	authority, _, _ = strings.Cut(authority, "?")
+	return authority[strings.LastIndex(authority, "@")+1:] != ""
+}
+
+// socketDir is the folder of the server's Unix socket for port, "" when there is
+// none: where Debian's and PostgreSQL's own builds look.
+func socketDir(port uint16) string {
+	for _, dir := range []string{"/var/run/postgresql", "/tmp"} {
+		if _, err := os.Stat(filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(int(port)))); err == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+// where names the database for errors, without credentials.
+func where(cfg pq.Config) string {
+	host := cfg.Host
+	if !filepath.IsAbs(host) {
+		host = net.JoinHostPort(host, strconv.Itoa(int(cfg.Port)))
+	}
+	return fmt.Sprintf("database %q at %s as %q", cfg.Database, host, cfg.User)
+}
+
+// redacted is err with the password taken out of its text.
+func redacted(err error, password string) error {
+	if password == "" || !strings.Contains(err.Error(), password) {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), password, "…"))
+}

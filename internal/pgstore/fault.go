@@ -1,0 +1,91 @@
+package pgstore
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/lib/pq"
+
+	"example.com/whctl/internal/work"
+)
+
+// fault gives an error of the driver its meaning, by wrapping the sentinel that the
+// floors above compare with. The order matters: a killed link has no SQLSTATE.
+func fault(err error) error {
+	if err == nil || errors.Is(err, work.ErrUnreachable) || errors.Is(err, work.ErrNotFound) {
+		return err
+	}
+	var server *pq.Error
+	if errors.As(err, &server) {
+		return serverFault(server, err)
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%w: %w", work.ErrNotFound, err)
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network):
+		return fmt.Errorf("%w: %w", work.ErrUnreachable, err)
+	}
+	return err
+}
+
+// refusal is an answer of the server with the meaning it has for whctl.
+type refusal struct {
+	sentinel error
+	server   *pq.Error
+	hint     string
+}
+
+// Error quotes the server's message and code. Neither holds parameters; the detail,
+// which may quote rows, is left out.
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%v: %s (SQLSTATE %s)%s", r.sentinel, r.server.Message, r.server.Code, r.hint)
+}
+
+func (r *refusal) Unwrap() []error { return []error{r.sentinel, r.server} }
+
+// serverFault sorts an answer of the server by its SQLSTATE
+// (PostgreSQL documentation, appendix A).
+func serverFault(server *pq.Error, err error) error {
+	code := string(server.Code)
+	switch {
+	case code == "42501":
+		return &refusal{work.ErrGrant, server, "; see: whctl migrate up --roles"}
+	case code == "42P01", code == "3F000", code == "42703", code == "42883":
+		return &refusal{work.ErrSchema, server, "; run: whctl migrate up"}
+	case code == "53100":
+		return &refusal{work.ErrUnreachable, server, "; the database's disk is full"}
+	case code == "25006":
+		return &refusal{work.ErrUnreachable, server, "; is this a standby?"}
+	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "28"), strings.HasPrefix(code, "53"),
+		code == "3D000", code == "57P01", code == "57P02", code == "57P03", code == "57P05", code == "25P03":
+		return &refusal{work.ErrUnreachable, server, ""}
+	}
+	return err
+}
+
+// passing says that err may be over in a moment: the server is starting, busy, or
+// the link broke. A refused log-in, a read-only server or a full disk stays.
+func passing(err error) bool {
+	if !errors.Is(err, work.ErrUnreachable) {
+		return false
+	}
+	var server *pq.Error
+	if !errors.As(err, &server) {
+		return true
+	}
+	code := string(server.Code)
+	return !strings.HasPrefix(code, "28") && code != "3D000" && code != "25006" && code != "53100"
+}
+
+// contention says that the transaction lost a race that a repeat may win.
+func contention(err error) bool {
+	return pq.As(err, "40001", "40P01", "55P03") != nil
+}

@@ -1,0 +1,72 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/whctl/internal/work"
+)
+
+const defaultSchema = "whctl"
+
+// sql names the configured schema in a statement that is written for whctl's own.
+func (s *Store) sql(statement string) string { return qualify(statement, s.schema) }
+
+func qualify(statement, schema string) string {
+	if schema == defaultSchema {
+		return statement
+	}
+	return strings.NewReplacer(defaultSchema+".", schema+".", "SCHEMA "+defaultSchema+" ", "SCHEMA "+schema+" ").Replace(statement)
+}
+
+// contentionTries is how often a transaction that lost a race is tried in all.
+const contentionTries = 5
+
+// write runs f in a transaction and commits it; a lost race is tried again. When the
+// link breaks before COMMIT is answered, the error wraps work.ErrUnknown too: the
+// transaction may have been stored.
+func (s *Store) write(ctx context.Context, f func(tx *sqlx.Tx) error) error {
+	return s.inTx(ctx, nil, f)
+}
+
+// read runs f in a read-only transaction, which also works on a standby.
+func (s *Store) read(ctx context.Context, f func(tx *sqlx.Tx) error) error {
+	return s.inTx(ctx, &sql.TxOptions{ReadOnly: true}, f)
+}
+
+func (s *Store) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) error) error {
+	for try := 1; ; try++ {
+		err := s.once(ctx, o, f)
+		if err == nil || try == contentionTries || !contention(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) once(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) error) error {
+	tx, err := s.db.BeginTxx(ctx, o)
+	if err != nil {
+		return fault(err)
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing; before one the first error stands
+	if s.statementTimeout > 0 {
+		// SET LOCAL takes no parameters; the number is ours. A start-up parameter
+		// would be refused by a pooler.
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", s.statementTimeout.Milliseconds())); err != nil {
+			return fault(err)
+		}
+	}
+	if err := f(tx); err != nil {
+		return fault(err)
+	}
+	err = fault(tx.Commit())
+	if errors.Is(err, work.ErrUnreachable) {
+		return fmt.Errorf("%w: %w", work.ErrUnknown, err)
+	}
+	return err
+}
