@@ -1,0 +1,45 @@
+package render
+
+import (
+	"bufio"
+	"encoding/csv"
+	"regexp"
+	"strings"
+)
+
+// csv writes every column, with a header line unless o says no. Cells are made
+// visible: a spreadsheet is read by people, and JSON has the exact text.
+func (v View[T]) csv(out *bufio.Writer, o Options, rows []T) error {
+	w := csv.NewWriter(out)
+	cells := make([]string, len(v.Columns))
+	if !o.NoHeaders {
+		for i, c := range v.Columns {
+			cells[i] = c.Header
+		}
+		if err := w.Write(cells); err != nil {
+			return written(err)
+		}
+	}
+	number := regexp.MustCompile(`^-[0-9]+(\.[0-9]+)?$`)
+	for _, row := range rows {
+		for i, c := range v.Columns {
+			cells[i] = guard(c.Value(row), number)
+		}
+		if err := w.Write(cells); err != nil {
+			return written(err)
+		}
+	}
+	w.Flush()
+	return written(w.Error())
+}
+
+// guard keeps a spreadsheet from running a cell as a formula: a leading apostrophe
+// makes it text. It looks at the cell as it came, for Visible turns a leading tab
+// into a backslash. The full-width signs are formulas too where they are typed.
+// Plain negative numbers stay numbers.
+func guard(cell string, number *regexp.Regexp) string {
+	if strings.IndexAny(cell, "=+-@\t\r\n＝＋－＠") == 0 && !number.MatchString(cell) {
+		return "'" + Visible(cell)
+	}
+	return Visible(cell)
+}
