@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -56,9 +57,24 @@ JOIN whctl.envelopes e ON e.id = u.id
 ORDER BY u.due, u.id`
 
 // Claim takes due deliveries, at most as many as there are attempt ids, and starts
-// their attempts. Where the error wraps work.ErrUnknown the claim may have been stored;
-// Unclaim gives it back.
+// their attempts. A claim whose commit was not answered may have been stored: what it
+// took is given back and the claim made again.
 func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+	for try := 1; ; try++ {
+		claimed, err := s.claim(ctx, r)
+		if err == nil {
+			return claimed, nil
+		}
+		if !errors.Is(err, work.ErrUnknown) || try == contentionTries {
+			return nil, fmt.Errorf("claim due deliveries: %w", err)
+		}
+		if err := s.unclaim(ctx, r); err != nil {
+			return nil, fmt.Errorf("give back a claim that was not answered: %w", err)
+		}
+	}
+}
+
+func (s *Store) claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
 	var claimed []work.Claimed
 	err := s.write(ctx, func(tx *sqlx.Tx) error {
 		claimed = claimed[:0]
@@ -78,10 +94,7 @@ func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 		}
 		return rows.Err()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("claim due deliveries: %w", err)
-	}
-	return claimed, nil
+	return claimed, err
 }
 
 func scanClaimed(rows *sql.Rows) (work.Claimed, error) {
@@ -132,24 +145,14 @@ UPDATE whctl.deliveries d
 SET lease_owner = NULL, lease_expires_at = NULL, attempt_id = NULL, attempts = d.attempts - 1
 WHERE d.state = 0 AND d.destination_id = ANY($1::bigint[]) AND d.lease_owner = $2 AND d.attempt_id = ANY($3::uuid[])`
 
-// Unclaim gives back what a claim whose commit was never answered may have taken:
-// nothing of it was sent. Deliveries taken over from others stay leased; their leases
-// end again and somebody closes them.
-func (s *Store) Unclaim(ctx context.Context, r work.ClaimRequest) (int, error) {
+// unclaim gives back what a claim may have taken: nothing of it was sent. Deliveries
+// taken over from others stay leased; their leases end again and somebody closes them.
+func (s *Store) unclaim(ctx context.Context, r work.ClaimRequest) error {
 	dest, _, _, _ := askColumns(r.Asks)
-	var n int64
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, s.sql(unclaimSQL), pq.Array(dest), r.Owner, uuids(r.AttemptIDs))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
+	return s.repeat(ctx, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, s.sql(unclaimSQL), pq.Array(dest), r.Owner, uuids(r.AttemptIDs))
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("give back an unanswered claim: %w", err)
-	}
-	return int(n), nil
 }
 
 const payloadSQL = `SELECT payload FROM whctl.envelopes WHERE id = $1`

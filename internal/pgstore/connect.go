@@ -85,35 +85,32 @@ func (s *Store) Close() error { return s.db.Close() }
 
 const reachSQL = `SELECT 1`
 
-// reach tries until the server answers a query, at most reachWithin. A server that
-// answers with a refusal is not asked again.
+// reach tries until the server answers a query. A server that answers with a refusal
+// is not asked again. (The driver's Ping hides the cause of a refusal.)
 func (s *Store) reach(ctx context.Context) error {
-	return Persist(ctx, func() error {
+	return persist(ctx, func() error {
 		var one int
-		// Ping hides the cause of a refusal; a query does not.
 		return fault(s.db.GetContext(ctx, &one, reachSQL))
 	})
 }
 
-// Persist calls f again while the database is out of reach, for at most 15 s from
-// the first failure, and returns f's last error. Any other error ends it at once.
-func Persist(ctx context.Context, f func() error) error {
-	policy := backoff.NewExponentialBackOff()
-	policy.InitialInterval = 50 * time.Millisecond
-	policy.MaxInterval = 2 * time.Second
+// persist calls f again while the database is out of reach, for reachWithin at most,
+// and returns f's last error. Any other error ends it at once, and so does an unknown
+// outcome.
+func persist(ctx context.Context, f func() error) error {
+	intervals := backoff.NewExponentialBackOff()
+	intervals.InitialInterval = 50 * time.Millisecond
+	intervals.MaxInterval = 2 * time.Second
 	var last error
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		last = f()
-		if last != nil && !passing(last) {
+		if last != nil && (!passing(last) || errors.Is(last, work.ErrUnknown)) {
 			return struct{}{}, backoff.Permanent(last)
 		}
 		return struct{}{}, last
-	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(reachWithin))
-	if err == nil {
-		return nil
-	}
-	if last == nil {
-		return context.Cause(ctx)
+	}, backoff.WithBackOff(intervals), backoff.WithMaxElapsedTime(reachWithin))
+	if err != nil && last == nil {
+		return err
 	}
 	return last
 }

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -27,6 +28,8 @@ func fault(err error) error {
 	}
 	var network net.Error
 	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the latter is a net.Error as well
+		return err
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%w: %w", work.ErrNotFound, err)
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),

@@ -89,6 +89,18 @@ func (r destinationRow) destination() (work.Destination, error) {
 	return d, nil
 }
 
+const nowSQL = `SELECT now()`
+
+// Now is the database's clock.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	var t time.Time
+	err := s.read(ctx, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &t, nowSQL) })
+	if err != nil {
+		return t, fmt.Errorf("ask the database for the time: %w", err)
+	}
+	return t, nil
+}
+
 const backlogSQL = `
 SELECT d.destination_id, count(*) AS due, extract(epoch FROM now() - min(d.next_attempt_at))::double precision AS oldest
 FROM whctl.deliveries d

@@ -47,7 +47,7 @@ WHERE d.id = $1 AND d.state IN (0, 2)`
 // still counts, and anything else changes nothing.
 func (s *Store) recordLate(ctx context.Context, owner string, r work.Result) (work.Fate, error) {
 	fate := work.Written
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
+	err := s.repeat(ctx, func(tx *sqlx.Tx) error {
 		var err error
 		fate, err = s.late(ctx, tx, owner, r)
 		return err

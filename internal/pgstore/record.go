@@ -48,7 +48,7 @@ SELECT r.n FROM r WHERE NOT EXISTS (SELECT FROM f WHERE f.n = r.n) ORDER BY r.n`
 func (s *Store) Record(ctx context.Context, owner string, results []work.Result) ([]work.Fate, error) {
 	fates := make([]work.Fate, len(results)) // work.Written
 	var refused []int
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
+	err := s.repeat(ctx, func(tx *sqlx.Tx) error {
 		refused = nil
 		return tx.SelectContext(ctx, &refused, s.sql(recordSQL), recordArgs(owner, results)...)
 	})

@@ -27,11 +27,22 @@ func qualify(statement, schema string) string {
 // contentionTries is how often a transaction that lost a race is tried in all.
 const contentionTries = 5
 
-// write runs f in a transaction and commits it; a lost race is tried again. When the
-// link breaks before COMMIT is answered, the error wraps work.ErrUnknown too: the
-// transaction may have been stored.
+// write runs f in a transaction and commits it; a lost race is tried again, and so is
+// a database out of reach, for a few seconds. When the link breaks before COMMIT is
+// answered, the error wraps work.ErrUnknown: the transaction may have been stored.
 func (s *Store) write(ctx context.Context, f func(tx *sqlx.Tx) error) error {
 	return s.inTx(ctx, nil, f)
+}
+
+// repeat is write for what is harmless when it is done twice: an unknown outcome is
+// tried again too.
+func (s *Store) repeat(ctx context.Context, f func(tx *sqlx.Tx) error) error {
+	for try := 1; ; try++ {
+		err := s.inTx(ctx, nil, f)
+		if !errors.Is(err, work.ErrUnknown) || try == contentionTries {
+			return err
+		}
+	}
 }
 
 // read runs f in a read-only transaction, which also works on a standby.
@@ -41,7 +52,7 @@ func (s *Store) read(ctx context.Context, f func(tx *sqlx.Tx) error) error {
 
 func (s *Store) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) error) error {
 	for try := 1; ; try++ {
-		err := s.once(ctx, o, f)
+		err := persist(ctx, func() error { return s.once(ctx, o, f) })
 		if err == nil || try == contentionTries || !contention(err) || ctx.Err() != nil {
 			return err
 		}
@@ -65,7 +76,7 @@ func (s *Store) once(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) 
 		return fault(err)
 	}
 	err = fault(tx.Commit())
-	if errors.Is(err, work.ErrUnreachable) {
+	if errors.Is(err, work.ErrUnreachable) && (o == nil || !o.ReadOnly) {
 		return fmt.Errorf("%w: %w", work.ErrUnknown, err)
 	}
 	return err

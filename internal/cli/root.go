@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"example.com/whctl/internal/console"
+	"example.com/whctl/internal/render"
+)
+
+// Main runs the command line and returns the exit code.
+func Main(io *console.Streams, version string, args []string) int {
+	ctx, stop := untilSignal()
+	defer stop()
+	root := NewRoot(io, version)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	code := exitCode(err)
+	if err != nil && code != exitOK {
+		report(ctx, io, cmd, err)
+	}
+	return code
+}
+
+// untilSignal is a context that the first SIGINT or SIGTERM ends, with the signal as
+// its cause. A second one ends the process at once, as if nobody listened.
+func untilSignal() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(signalled{s})
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(nil)
+	}
+}
+
+// report prints an error once, on one line for each of its parts.
+func report(ctx context.Context, io *console.Streams, cmd *cobra.Command, err error) {
+	var own *exitError
+	if asExit(err, &own) && own.cause == nil {
+		return
+	}
+	a := app{io: io}
+	for _, line := range lines(message(ctx, err)) {
+		a.warn("%s", line)
+	}
+	if exitCode(err) == exitUsage && cmd != nil {
+		a.warn("see: %s --help", cmd.CommandPath())
+	}
+}
+
+// NewRoot is the whole tree of commands.
+func NewRoot(io *console.Streams, version string) *cobra.Command {
+	a := &app{io: io, version: version}
+	root := &cobra.Command{
+		Use:   "whctl",
+		Short: "Send webhooks from a Postgres work table",
+		Long: `whctl sends webhooks from a Postgres work table, in bounded batches that cron, systemd timers or
+Kubernetes CronJobs start, and helps people to triage what could not be delivered.`,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          showHelp,
+	}
+	root.SetIn(io.In)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
+	root.SetVersionTemplate("whctl {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	root.CompletionOptions.HiddenDefaultCmd = false
+	a.addGlobalFlags(root)
+	root.AddCommand(
+		newMigrateCmd(a), newConfigCmd(a), newDestinationCmd(a), newEnqueueCmd(a), newDeliverCmd(a),
+		newShowCmd(a), newCancelCmd(a), newDLQCmd(a), newDemoCmd(a), newVersionCmd(a),
+	)
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = noArgs, showHelp // cobra's own lets a typo below it succeed
+		}
+	}
+	return root
+}
+
+func (a *app) addGlobalFlags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	g := &a.global
+	f.StringVar(&g.config, "config", "", "configuration `FILE` (default: $WHCTL_CONFIG, ./whctl.yaml, $XDG_CONFIG_HOME/whctl/whctl.yaml, /etc/whctl/whctl.yaml)")
+	f.StringVar(&g.databaseURL, "database-url", "", "where the database is (default: $WHCTL_DATABASE_URL, database.url, libpq's habits); put no password here, ps shows it")
+	f.StringVar(&g.databaseURLFile, "database-url-file", "", "`FILE` that holds the database URL")
+	f.StringVar(&g.schema, "schema", "whctl", "schema that holds whctl's tables")
+	f.StringVarP(&g.output, "output", "o", "", "output `FORMAT`: "+strings.Join(render.Formats(), ", "))
+	f.BoolVar(&g.noHeaders, "no-headers", false, "leave out the header line of tables and CSV")
+	f.StringVar(&g.jq, "jq", "", "filter JSON output with a jq `EXPR`")
+	f.StringVar(&g.logFormat, "log-format", "", "log format on stderr: text or json (default: text on a terminal, else json)")
+	f.StringVar(&g.logLevel, "log-level", "", "log level: debug, info, warn or error (default: info, warn with --quiet)")
+	f.BoolVarP(&g.quiet, "quiet", "q", false, "print nothing unless something went wrong")
+}
+
+// noArgs refuses arguments as a usage error; below a group it is what catches a typo.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		return usage("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(cmd, args[0]))
+	}
+	return usage("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+}
+
+// showHelp is what a group without a subcommand does.
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -1,0 +1,64 @@
+package deliver
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/work"
+)
+
+// Store is the work table as a run sees it. Its calls go on trying for a few seconds
+// while the database is out of reach; an error that wraps work.ErrUnreachable means
+// that they gave up.
+type Store interface {
+	// Now is the database's clock.
+	Now(ctx context.Context) (time.Time, error)
+	// DueDestinations lists who has something due, the one that waited longest first.
+	DueDestinations(ctx context.Context) ([]work.Destination, error)
+	// Claim starts attempts, at most as many as there are attempt ids. On an error none
+	// of them is sent.
+	Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error)
+	// Payload reads what a claim left out.
+	Payload(ctx context.Context, id int64) ([]byte, error)
+	// Record writes results; a repeat changes nothing.
+	Record(ctx context.Context, owner string, results []work.Result) ([]work.Fate, error)
+	// Backlog counts what is due and not leased.
+	Backlog(ctx context.Context) ([]work.Backlog, error)
+}
+
+// Endpoint is a destination made ready for sending.
+type Endpoint struct {
+	Policy policy.Policy
+	// Send makes one request and answers with its outcome, whatever happens. It ends
+	// within timeout, or soon after ctx does.
+	Send func(ctx context.Context, c work.Claimed, body []byte, timeout time.Duration) work.Outcome
+}
+
+// Options are the bounds of a run and what it needs besides the work table.
+type Options struct {
+	Owner        string        // of the leases: label, '#', a random id per process
+	Places       int           // requests in flight at most
+	Limit        int           // deliveries attempted at most; 0: no bound
+	MaxTime      time.Duration // nothing is claimed after it; 0: no bound
+	Grace        time.Duration // how long a stop waits for requests in flight
+	Destinations []string      // only these, where there are any
+	// Endpoint makes a destination ready. An error holds its deliveries back, untouched.
+	Endpoint func(d work.Destination) (Endpoint, error)
+	// Wanted says whether a delivery is still to be sent; nil: always.
+	Wanted func(ctx context.Context, c work.Claimed) (bool, error)
+	Random func() float64 // in [0,1), for jitter
+	Log    *slog.Logger
+}
+
+// StoppedBy says why a run ended.
+type StoppedBy string
+
+// The reasons for a run's end.
+const (
+	Drained StoppedBy = "drained" // nothing is due that this run could take
+	Limit   StoppedBy = "limit"
+	MaxTime StoppedBy = "max_time"
+	Signal  StoppedBy = "signal"
+)

@@ -1,0 +1,136 @@
+package deliver
+
+import (
+	"context"
+	"time"
+
+	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/work"
+)
+
+const (
+	// maxGroup bounds one recording.
+	maxGroup = 500
+	// gatherFor is how long a recording waits for more results to come in.
+	gatherFor = 5 * time.Millisecond
+)
+
+// settled is a group of results that were recorded, or that could not be.
+type settled struct {
+	done  []done
+	fates []work.Fate
+	err   error
+}
+
+// recorder writes results in groups: while one group is written the next one forms.
+type recorder struct {
+	store   Store
+	owner   string
+	results chan done
+	settled chan settled
+	ended   chan struct{}
+}
+
+func startRecorder(ctx context.Context, store Store, o Options) *recorder {
+	r := &recorder{
+		store: store, owner: o.Owner,
+		// Senders and the run never wait for each other: there is room for every place.
+		results: make(chan done, o.Places+1),
+		settled: make(chan settled, o.Places+1),
+		ended:   make(chan struct{}),
+	}
+	go r.work(ctx, min(maxGroup, max(1, o.Places/4)))
+	return r
+}
+
+// stop ends the recorder when all that was claimed has been settled.
+func (r *recorder) stop() {
+	close(r.results)
+	<-r.ended
+}
+
+func (r *recorder) work(ctx context.Context, enough int) {
+	defer close(r.ended)
+	var lost error // the database takes nothing any more: nothing more is tried
+	for first := range r.results {
+		group := r.gather(first, enough)
+		if lost != nil {
+			r.settled <- settled{done: group, err: lost}
+			continue
+		}
+		for _, s := range r.record(ctx, group) {
+			if fatal(s.err) {
+				lost = s.err
+			}
+			r.settled <- s
+		}
+	}
+}
+
+// gather waits a moment for more results, until there are enough.
+func (r *recorder) gather(first done, enough int) []done {
+	group := []done{first}
+	t := time.NewTimer(gatherFor)
+	defer t.Stop()
+	for len(group) < maxGroup {
+		if len(group) >= enough {
+			select {
+			case d, ok := <-r.results:
+				if !ok {
+					return group
+				}
+				group = append(group, d)
+				continue
+			default:
+				return group
+			}
+		}
+		select {
+		case d, ok := <-r.results:
+			if !ok {
+				return group
+			}
+			group = append(group, d)
+		case <-t.C:
+			return group
+		}
+	}
+	return group
+}
+
+// record writes a group; where the database refuses it as a whole, its halves, so
+// that one result that cannot be stored does not take the others with it.
+func (r *recorder) record(ctx context.Context, group []done) []settled {
+	results := make([]work.Result, len(group))
+	for i, d := range group {
+		results[i] = d.result()
+	}
+	fates, err := r.store.Record(ctx, r.owner, results)
+	if err == nil || fatal(err) || len(group) == 1 {
+		return []settled{{done: group, fates: fates, err: err}}
+	}
+	half := len(group) / 2
+	return append(r.record(ctx, group[:half]), r.record(ctx, group[half:])...)
+}
+
+// result is d in the words of the work table.
+func (d done) result() work.Result {
+	r := work.Result{
+		ID: d.claimed.ID, AttemptID: d.claimed.AttemptID, Worker: d.claimed.Holder,
+		Delay: d.decision.Delay, Reason: d.decision.Reason, Outcome: d.outcome,
+	}
+	switch d.decision.Verdict {
+	case policy.Deliver:
+		r.Move = work.MoveDelivered
+	case policy.Retry:
+		r.Move = work.MoveScheduled
+	case policy.Die:
+		r.Move = work.MoveDead
+		r.Fingerprint = work.Fingerprint(d.outcome)
+	case policy.Cancel:
+		r.Move = work.MoveCancelled
+	default:
+		r.Move = work.MoveRelease
+	}
+	return r
+}

@@ -1,0 +1,139 @@
+package deliver
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/work"
+)
+
+// done is what became of one claimed delivery, on its way to be recorded.
+type done struct {
+	claimed  work.Claimed
+	outcome  work.Outcome
+	decision policy.Decision
+	retired  bool // its destination gets nothing more in this run
+}
+
+// senders carry out what was claimed, each delivery on its own goroutine.
+type senders struct {
+	store   Store
+	o       Options
+	results chan<- done
+	budget  *semaphore.Weighted // of payload bytes read apart from their claims
+	stop    context.Context     // ended: nothing new is sent
+	flight  context.Context     // ended: what is in flight is broken off
+	cut     context.CancelFunc
+}
+
+func newSenders(inner, stop context.Context, store Store, o Options, results chan<- done) *senders {
+	s := &senders{store: store, o: o, results: results, budget: semaphore.NewWeighted(payloadBudget), stop: stop}
+	s.flight, s.cut = context.WithCancel(inner)
+	return s
+}
+
+// breakOff ends what is in flight; its effect is unknown then.
+func (s *senders) breakOff() { s.cut() }
+
+// start carries out one claim that was sent at begun. It never blocks: the channel
+// holds as many results as there are places.
+func (s *senders) start(c work.Claimed, to Endpoint, begun time.Time) {
+	switch {
+	case c.Lost:
+		s.finish(c, to, work.Outcome{Class: work.Lost, Message: "the worker was lost: its lease ran out without a result"})
+	case c.Expired:
+		s.results <- done{claimed: c, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonNotAfter, Why: "not_after has passed"}}
+	default:
+		go s.attempt(c, to, begun)
+	}
+}
+
+func (s *senders) attempt(c work.Claimed, to Endpoint, begun time.Time) {
+	if s.o.Wanted != nil {
+		wanted, err := s.o.Wanted(s.flight, c)
+		if err != nil {
+			s.release(c, "its guard could not be checked: "+err.Error(), true)
+			return
+		}
+		if !wanted {
+			s.results <- done{claimed: c, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonGuard, Why: "its guard says that it is no longer wanted"}}
+			return
+		}
+	}
+	payload, free, err := s.payload(c)
+	if err != nil {
+		s.release(c, "its payload could not be read: "+err.Error(), true)
+		return
+	}
+	defer free()
+	c.Envelope.Payload = payload
+	kind := c.Envelope.Body
+	if kind == work.BodyUnset {
+		kind = to.Policy.Body
+	}
+	body, err := c.Envelope.Bytes(kind)
+	if err != nil {
+		s.finish(c, to, work.Outcome{Class: work.Invalid, Message: err.Error()})
+		return
+	}
+	left := to.Policy.Lease - time.Since(begun) - to.Policy.WriteMargin
+	if left < to.Policy.Timeout {
+		s.release(c, "too little of its lease is left to send it", true)
+		return
+	}
+	if s.stop.Err() != nil {
+		s.release(c, "the run was stopped", false)
+		return
+	}
+	outcome := to.Send(s.flight, c, body, min(left, to.Policy.Timeout))
+	if s.flight.Err() != nil && outcome.Status == 0 {
+		outcome = work.Outcome{Class: work.Lost, Message: "a stop broke the send off: its effect is unknown", Latency: outcome.Latency}
+	}
+	s.finish(c, to, outcome)
+}
+
+// payload is the payload of c and what to call when its bytes are not needed any more.
+func (s *senders) payload(c work.Claimed) ([]byte, func(), error) {
+	if c.Envelope.Payload != nil || c.PayloadBytes == 0 {
+		return c.Envelope.Payload, func() {}, nil
+	}
+	n := min(int64(c.PayloadBytes), payloadBudget)
+	if err := s.budget.Acquire(s.stop, n); err != nil {
+		return nil, nil, err
+	}
+	b, err := s.store.Payload(s.flight, c.ID)
+	if err != nil {
+		s.budget.Release(n)
+		return nil, nil, err
+	}
+	return b, func() { s.budget.Release(n) }, nil
+}
+
+func (s *senders) finish(c work.Claimed, to Endpoint, o work.Outcome) {
+	s.results <- done{claimed: slim(c), outcome: o, decision: to.Policy.Decide(o, c.Attempt, s.o.Random)}
+}
+
+// release gives back a delivery that was provably not sent.
+func (s *senders) release(c work.Claimed, why string, retired bool) {
+	s.results <- done{claimed: slim(c), decision: policy.Decision{Verdict: policy.Release, Why: why}, retired: retired}
+}
+
+// slim lets go of the payload, which nobody needs after the send.
+func slim(c work.Claimed) work.Claimed {
+	c.Envelope.Payload = nil
+	return c
+}
+
+// logLevel keeps a run quiet about what goes as it should.
+func logLevel(d done) slog.Level {
+	switch d.decision.Verdict {
+	case policy.Die, policy.Cancel:
+		return slog.LevelInfo
+	default:
+		return slog.LevelDebug
+	}
+}

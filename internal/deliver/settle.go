@@ -1,0 +1,113 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/work"
+)
+
+// settleReady takes in what has been recorded, without waiting.
+func (r *run) settleReady() error {
+	for {
+		select {
+		case s := <-r.recorder.settled:
+			if err := r.settle(s); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// settle frees the places of recorded results and counts them. Its error is one that
+// the run cannot go on with.
+func (r *run) settle(s settled) error {
+	for i, d := range s.done {
+		r.busy--
+		la := r.lanes.byID[d.claimed.DestinationID]
+		la.busy--
+		if s.err != nil {
+			continue // not recorded: the lease will end, and the attempt be closed as lost
+		}
+		r.tally.recorded(d, s.fates[i])
+		if d.retired {
+			la.held = errors.New(d.decision.Why)
+		}
+		if d.claimed.Lost || d.decision.Verdict == policy.Release {
+			r.lanes.moved = true
+		}
+		r.report(d, s.fates[i], la)
+	}
+	if s.err == nil {
+		return nil
+	}
+	r.tally.sum.Unrecorded += len(s.done)
+	if fatal(s.err) {
+		return s.err
+	}
+	r.o.Log.Error("a result could not be recorded; its attempt will be closed as lost when the lease ends",
+		"delivery_id", s.done[0].claimed.Envelope.DeliveryID, "error", s.err)
+	return nil
+}
+
+// fatal says that the database will not take any other result either.
+func fatal(err error) bool {
+	return errors.Is(err, work.ErrUnreachable) || errors.Is(err, work.ErrGrant) || errors.Is(err, work.ErrSchema)
+}
+
+// report writes one line about what became of a delivery.
+func (r *run) report(d done, fate work.Fate, la *lane) {
+	level := logLevel(d)
+	c := d.claimed
+	r.o.Log.Log(context.Background(), level, "attempt "+string(d.decision.Verdict),
+		"delivery_id", c.Envelope.DeliveryID, "destination", la.destination.Name, "attempt_id", c.AttemptID.String(),
+		"generation", c.Generation, "attempt", c.Attempt, "class", string(d.outcome.Class), "status", d.outcome.Status,
+		"why", d.decision.Why, "message", d.outcome.Message, "late", fate != work.Written)
+}
+
+// windUp waits for what is in flight: as long as it takes after an ordinary end, for
+// the grace after a signal. Then it closes the recorder.
+func (r *run) windUp(ctx context.Context, why StoppedBy) error {
+	var first error
+	var graceOver <-chan time.Time
+	signalled := ctx.Done()
+	if why == Signal {
+		signalled = nil
+		graceOver = time.After(r.o.Grace)
+	}
+	for r.busy > 0 {
+		select {
+		case s := <-r.recorder.settled:
+			if err := r.settle(s); err != nil && first == nil {
+				first = err
+			}
+		case <-signalled:
+			signalled = nil
+			graceOver = time.After(r.o.Grace)
+		case <-graceOver:
+			r.senders.breakOff()
+			graceOver = nil
+		}
+	}
+	r.recorder.stop()
+	return first
+}
+
+// countBacklog completes the summary with what is left.
+func (r *run) countBacklog(ctx context.Context, sum *Summary) error {
+	left, err := r.store.Backlog(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range left {
+		sum.DueRemaining += b.Due
+		if sum.OldestDueAge == nil || b.OldestAge > *sum.OldestDueAge {
+			sum.OldestDueAge = &b.OldestAge
+		}
+	}
+	return nil
+}
