@@ -1,0 +1,142 @@
+package archtest
+
+// Module is the import path that the rooms' names are relative to.
+const Module = "example.com/whctl"
+
+// floor is a storey of the house; a higher one may import a lower one.
+type floor int
+
+const (
+	ground   floor = iota // nouns and decisions: pure
+	adapters              // I/O, no decisions
+	useCases              // each declares the ports it needs
+	faces                 // no SQL, no HTTP
+	wiring                // the command tree and the playground
+	roof                  // main
+	beside                // tests' and builders' help; each has its own visitors
+)
+
+// rooms is the floor plan.
+var rooms = map[string]floor{
+	"cmd/whctl": roof,
+
+	"internal/cli":  wiring,
+	"internal/demo": wiring,
+
+	"internal/tui":     faces,
+	"internal/render":  faces,
+	"internal/console": faces,
+
+	"internal/deliver":   useCases,
+	"internal/sweep":     useCases,
+	"internal/dlq":       useCases,
+	"internal/enqueue":   useCases,
+	"internal/reconcile": useCases,
+	"internal/health":    useCases,
+
+	"internal/pgstore":   adapters,
+	"internal/httpsend":  adapters,
+	"internal/archive":   adapters,
+	"internal/config":    adapters,
+	"internal/telemetry": adapters,
+
+	"internal/work":   ground,
+	"internal/policy": ground,
+
+	"internal/archtest": beside,
+	"internal/bench":    beside,
+	"internal/checker":  beside,
+	"internal/localpg":  beside,
+	"internal/mangen":   beside,
+	"internal/testbed":  beside,
+	"migrations":        beside,
+}
+
+// neighbours are the imports allowed within a floor.
+var neighbours = map[string][]string{
+	"internal/cli":     {"internal/demo"},
+	"internal/tui":     {"internal/render", "internal/console"},
+	"internal/console": {"internal/render"},
+	"internal/policy":  {"internal/work"},
+}
+
+// visitors are the rooms whose own code may import a room beside the house. Every test
+// may import those of testHelp.
+var visitors = map[string][]string{
+	"internal/archtest": {},
+	"internal/bench":    {},
+	"internal/checker":  {"internal/demo", "internal/testbed", "internal/bench"},
+	"internal/localpg":  {"internal/demo", "internal/testbed", "internal/bench"},
+	"internal/mangen":   {},
+	"internal/testbed":  {"internal/bench"},
+	"migrations":        {"internal/pgstore", "internal/testbed", "internal/bench"},
+}
+
+var testHelp = []string{"internal/testbed", "internal/checker", "internal/localpg", "migrations"}
+
+// alone are the rooms beside the house that import nothing of ours: the checker so that
+// it cannot share a mistake with what it checks.
+var alone = []string{"internal/archtest", "internal/checker", "internal/localpg", "migrations"}
+
+// fence keeps libraries in rooms. Tests may climb it where tests is true.
+type fence struct {
+	libraries []string // import paths, with all below them
+	rooms     []string
+	tests     bool
+}
+
+var fences = []fence{
+	{
+		libraries: []string{"database/sql", "github.com/jmoiron/sqlx", "github.com/lib/pq", "github.com/pressly/goose"},
+		rooms: []string{
+			"internal/pgstore", "internal/localpg", "internal/demo", "internal/checker", "internal/testbed", "internal/bench",
+		},
+		tests: true,
+	},
+	{
+		// The client belongs to httpsend; the others listen.
+		libraries: []string{"net/http"},
+		rooms: []string{
+			"internal/httpsend", "internal/demo", "internal/telemetry", "internal/testbed", "internal/bench",
+		},
+		tests: true,
+	},
+	{libraries: []string{"github.com/olekukonko/tablewriter"}, rooms: []string{"internal/render"}},
+	{
+		libraries: []string{"github.com/charmbracelet/bubbletea", "github.com/charmbracelet/bubbles"},
+		rooms:     []string{"internal/tui", "internal/cli"},
+	},
+	{libraries: []string{"github.com/spf13/cobra"}, rooms: []string{"internal/cli", "internal/mangen"}},
+	{libraries: []string{"github.com/prometheus/client_golang"}, rooms: []string{"internal/telemetry"}},
+	{
+		// Durations such as 90d.
+		libraries: []string{"github.com/prometheus/common"},
+		rooms:     []string{"internal/telemetry", "internal/config", "internal/cli"},
+	},
+	{
+		// It would bring its flags into the program.
+		libraries: []string{"testing"},
+		rooms:     []string{"internal/testbed", "internal/bench"},
+		tests:     true,
+	},
+}
+
+// noNames are names that say nothing about what is inside.
+var noNames = []string{"util", "common", "helpers", "models", "types", "base"}
+
+// sqlFiles are where SQL may stand, besides tests: rooms, or files by how their path
+// begins. Of the demo it is the receiver, a program of its own with its own table.
+var sqlFiles = []string{
+	"internal/pgstore/", "internal/localpg/", "internal/checker/", "internal/testbed/", "internal/bench/",
+	"internal/demo/receiver", "migrations/",
+}
+
+// clocks are the files below the command tree that may read the clock, and what for. The
+// instants that decide come from the database; work and policy have no clock at all.
+var clocks = map[string]string{
+	"internal/console/progress.go": "how long the work takes, for the rate and the time left",
+	"internal/deliver/run.go":      "how long the run takes, against --max-time and the lease",
+	"internal/deliver/send.go":     "what is left of a lease, counted from before the claim was sent",
+	"internal/httpsend/config.go":  "the one wall clock, of signatures and dates in answers, where none is given",
+	"internal/pgstore/dialer.go":   "deadlines of the connection, which are instants to the net package",
+}
