@@ -1,0 +1,155 @@
+package pgstore_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"example.com/whctl/internal/testbed"
+	"example.com/whctl/internal/work"
+)
+
+func TestClaimIsTheStart(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	id := d.Enqueue(t, "r", "E-1", `{"a":1}`)
+	c := newWorker(t, d, "a").one()
+	if c.Lost || c.Attempt != 1 || c.Generation != 1 || string(c.Envelope.Payload) != `{"a":1}` || c.Envelope.DeliveryID != id {
+		t.Errorf("claimed %+v", c)
+	}
+	if got := state(t, d, id); got != "leased" {
+		t.Errorf("state %s, want leased", got)
+	}
+	if got := history(t, d, id); got != "1.1 open a" {
+		t.Errorf("history %q", got)
+	}
+	if again := newWorker(t, d, "b").claim(1); len(again) != 0 {
+		t.Errorf("a second worker claimed %d, want none: the lease is live", len(again))
+	}
+	testbed.Check(t, d)
+}
+
+// A claim with LIMIT in a sub-select may touch more rows than it says, by the plan.
+func TestClaimTakesNoMoreThanAsked(t *testing.T) {
+	d := testbed.DB(t)
+	for _, s := range []string{"hashjoin", "mergejoin", "hashagg", "sort", "material", "memoize", "indexscan", "bitmapscan", "indexonlyscan"} {
+		d.Set(t, "enable_"+s, "off")
+	}
+	d.Destination(t, "r", "https://r.example/")
+	testbed.Exec(t, d, `SELECT whctl.enqueue('r', 'test', 's' || n, '{}') FROM generate_series(1, 50) n`)
+	if got := newWorker(t, d, "a").claim(5); len(got) != 5 {
+		t.Errorf("claimed %d, want 5", len(got))
+	}
+	if n := testbed.QueryInt(t, d, `SELECT count(*) FROM whctl.deliveries WHERE attempt_id IS NOT NULL`); n != 5 {
+		t.Errorf("%d rows are leased, want 5", n)
+	}
+}
+
+func TestClaimsShareTheWorkWithoutOverlap(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	testbed.Exec(t, d, `SELECT whctl.enqueue('r', 'test', 's' || n, '{}') FROM generate_series(1, 200) n`)
+	var mu sync.Mutex
+	seen := map[int64]int{}
+	var wg sync.WaitGroup
+	for range 4 {
+		w := newWorker(t, d, "w")
+		wg.Go(func() {
+			for range 20 {
+				for _, c := range w.claim(10) {
+					mu.Lock()
+					seen[c.ID]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(seen) != 200 {
+		t.Errorf("%d deliveries were claimed, want 200", len(seen))
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("row %d was claimed %d times under live leases", id, n)
+		}
+	}
+}
+
+func TestTakeoverKeepsTheAttempt(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	id := d.Enqueue(t, "r", "E-1", `{}`)
+	a, b := newWorker(t, d, "a"), newWorker(t, d, "b")
+	first := a.one()
+	expire(t, d)
+	c := b.one()
+	if !c.Lost || c.AttemptID != first.AttemptID || c.Attempt != 1 || c.Envelope.Payload != nil {
+		t.Errorf("took over %+v, want attempt %s as lost, without its payload", c, first.AttemptID)
+	}
+	b.record(lost(c))
+	if got := history(t, d, id); got != "1.1 lost a" {
+		t.Errorf("history %q: the lost attempt is its own worker's", got)
+	}
+	if next := b.one(); next.Lost || next.Attempt != 2 {
+		t.Errorf("then claimed %+v, want attempt 2", next)
+	}
+	testbed.Check(t, d)
+}
+
+func TestClaimGivesBackWhatMayBeIts(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	id := d.Enqueue(t, "r", "E-1", `{}`)
+	link := testbed.Proxy(t, d.URL)
+	w := &worker{t: t, store: openURL(t, link.URL(d.URL)), owner: "a#1"}
+	due, err := w.store.DueDestinations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := link.CutAfterAnswer(testbed.Says("COMMIT"))
+	got, err := w.store.Claim(t.Context(), work.ClaimRequest{
+		Owner: w.owner, Asks: []work.Ask{{DestinationID: due[0].ID, Room: 1, Lease: time.Minute}}, AttemptIDs: []uuid.UUID{uuid.New()},
+	})
+	if err != nil || len(got) != 1 {
+		t.Fatalf("claimed %v, %v; want the delivery, after giving back the unanswered claim", got, err)
+	}
+	testbed.Await(t, "the cut", cut.Done)
+	if got[0].Attempt != 1 || got[0].Lost {
+		t.Errorf("claimed %+v: the unanswered claim must not count", got[0])
+	}
+	w.record(delivered(got[0]))
+	if got := history(t, d, id); got != "1.1 ok a" {
+		t.Errorf("history %q", got)
+	}
+	testbed.Check(t, d)
+}
+
+func TestLargePayloadsAreLeftOut(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	big := make([]byte, 2<<10)
+	for i := range big {
+		big[i] = '1'
+	}
+	d.Enqueue(t, "r", "E-1", string(big))
+	w := newWorker(t, d, "a")
+	c := w.one()
+	if c.Envelope.Payload != nil || c.PayloadBytes != len(big) {
+		t.Errorf("payload of %d bytes came with the claim, size %d", len(c.Envelope.Payload), c.PayloadBytes)
+	}
+	got, err := w.store.Payload(t.Context(), c.ID)
+	if err != nil || string(got) != string(big) {
+		t.Errorf("payload read apart: %d bytes, %v", len(got), err)
+	}
+}
+
+func TestExpiredIsMarked(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	testbed.Exec(t, d, `SELECT whctl.enqueue('r', 'test', 's', '{}', not_before => now() - interval '2 hours', not_after => now() - interval '1 hour')`)
+	if c := newWorker(t, d, "a").one(); !c.Expired {
+		t.Errorf("claimed %+v, want it marked as expired", c)
+	}
+}
