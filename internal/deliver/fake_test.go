@@ -1,0 +1,188 @@
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/work"
+)
+
+// table is a work table in memory: enough of one to drive a run through every turn.
+type table struct {
+	mu       sync.Mutex
+	rows     []*row
+	claims   int
+	fail     func(call string) error // what a call answers with, if anything
+	recorded chan work.Result
+	claimed  chan int
+}
+
+type row struct {
+	destination int64
+	due         bool
+	lease       bool // live, of this run
+	lost        bool // leased by another, run out
+	foreign     bool // leased by another, live
+	expired     bool
+	bytes       int
+	attempts    int
+	state       work.Move
+	result      work.Result
+}
+
+func newTable(rows ...*row) *table {
+	return &table{rows: rows, recorded: make(chan work.Result, 10000), claimed: make(chan int, 10000)}
+}
+
+// due makes n due rows of a destination.
+func due(destination int64, n int) []*row {
+	rows := make([]*row, n)
+	for i := range rows {
+		rows[i] = &row{destination: destination, due: true}
+	}
+	return rows
+}
+
+func (t *table) failing(call string) error {
+	if t.fail == nil {
+		return nil
+	}
+	return t.fail(call)
+}
+
+func (t *table) Now(context.Context) (time.Time, error) {
+	return time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC), t.failing("now")
+}
+
+func (t *table) DueDestinations(context.Context) ([]work.Destination, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	seen := map[int64]bool{}
+	var out []work.Destination
+	for _, r := range t.rows {
+		if r.due && !seen[r.destination] {
+			seen[r.destination] = true
+			out = append(out, work.Destination{ID: r.destination, Name: fmt.Sprint("d", r.destination)})
+		}
+	}
+	return out, t.failing("scan")
+}
+
+func (t *table) Claim(_ context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.claims++
+	if err := t.failing("claim"); err != nil {
+		return nil, err
+	}
+	var out []work.Claimed
+	for _, a := range r.Asks {
+		room := a.Room
+		for i, row := range t.rows {
+			if room == 0 || row.destination != a.DestinationID || !row.due || row.lease || row.foreign {
+				continue
+			}
+			room--
+			row.lease = true
+			c := work.Claimed{ID: int64(i), AttemptID: r.AttemptIDs[len(out)], DestinationID: a.DestinationID, Generation: 1, Lost: row.lost, Expired: row.expired, PayloadBytes: row.bytes}
+			if row.lost {
+				c.Holder = "other#1"
+			} else {
+				row.attempts++
+			}
+			c.Attempt = max(1, row.attempts)
+			if row.bytes == 0 {
+				c.Envelope.Payload = []byte("{}")
+			}
+			out = append(out, c)
+		}
+	}
+	t.claimed <- len(out)
+	return out, nil
+}
+
+func (t *table) Payload(_ context.Context, id int64) ([]byte, error) {
+	if err := t.failing("payload"); err != nil {
+		return nil, err
+	}
+	return make([]byte, t.rows[id].bytes), nil
+}
+
+func (t *table) Record(_ context.Context, _ string, results []work.Result) ([]work.Fate, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.failing("record"); err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		row := t.rows[r.ID]
+		row.lease, row.lost = false, false
+		row.state, row.result = r.Move, r
+		row.due = r.Move == work.MoveScheduled && r.Delay == 0 || r.Move == work.MoveRelease
+		t.recorded <- r
+	}
+	return make([]work.Fate, len(results)), nil
+}
+
+func (t *table) Backlog(context.Context) ([]work.Backlog, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var n int64
+	for _, r := range t.rows {
+		if r.due && !r.lease && !r.foreign {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, t.failing("backlog")
+	}
+	return []work.Backlog{{DestinationID: 1, Due: n, OldestAge: time.Minute}}, t.failing("backlog")
+}
+
+// answering is what a receiver does with each request.
+type answering func(ctx context.Context, c work.Claimed) work.Outcome
+
+func ok(context.Context, work.Claimed) work.Outcome {
+	return work.Outcome{Class: work.OK, Status: 200, Latency: time.Millisecond}
+}
+
+func down(context.Context, work.Claimed) work.Outcome {
+	return work.Outcome{Class: work.Unavailable, Status: 503}
+}
+
+// options are those of a run with places places.
+func options(places int, answer answering) Options {
+	p := policy.Default()
+	p.Body = work.BodyRaw
+	return Options{
+		Owner: "w#1", Places: places, Grace: time.Minute, Random: func() float64 { return 0 }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Endpoint: func(work.Destination) (Endpoint, error) {
+			return Endpoint{Policy: p, Send: func(ctx context.Context, c work.Claimed, _ []byte, _ time.Duration) work.Outcome {
+				return answer(ctx, c)
+			}}, nil
+		},
+	}
+}
+
+func once(t *testing.T, ctx context.Context, store *table, o Options) Summary {
+	t.Helper()
+	sum, err := Once(ctx, store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sum.Delivered + sum.Retried + sum.Dead + sum.Cancelled + sum.Released + sum.Late; got != sum.Claimed {
+		t.Errorf("claimed %d, but its parts add up to %d: %+v", sum.Claimed, got, sum)
+	}
+	for i, r := range store.rows {
+		if r.lease {
+			t.Errorf("row %d is left leased", i)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,93 @@
+package deliver
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"example.com/whctl/internal/work"
+)
+
+func TestShare(t *testing.T) {
+	cases := []struct {
+		name  string
+		free  int
+		lanes [][2]int // busy, cap
+		want  []int
+	}{
+		{"two empty lanes get the same", 8, [][2]int{{0, 16}, {0, 16}}, []int{4, 4}},
+		{"an odd place goes to the front", 5, [][2]int{{0, 16}, {0, 16}}, []int{3, 2}},
+		{"the emptier lane catches up first", 4, [][2]int{{4, 16}, {0, 16}}, []int{0, 4}},
+		{"a cap leaves room for others", 10, [][2]int{{0, 2}, {0, 16}}, []int{2, 8}},
+		{"nobody exceeds its cap", 100, [][2]int{{0, 2}, {1, 3}}, []int{2, 2}},
+		{"more lanes than places", 2, [][2]int{{0, 4}, {0, 4}, {0, 4}}, []int{1, 1, 0}},
+		{"no lanes", 5, nil, []int{}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := share(c.free, ready(c.lanes))
+			for i := range c.want {
+				if got[i] != c.want[i] {
+					t.Fatalf("rooms %v, want %v", got, c.want)
+				}
+			}
+		})
+	}
+}
+
+func ready(lanes [][2]int) []*lane {
+	var out []*lane
+	for _, l := range lanes {
+		out = append(out, &lane{busy: l[0], cap: l[1]})
+	}
+	return out
+}
+
+// Whatever the lanes: caps hold, no more is given than is free, nothing is left over
+// while a lane has room, and no lane gets ahead of one that could still take more.
+func TestShareIsFair(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		free := rapid.IntRange(0, 300).Draw(t, "free")
+		var lanes [][2]int
+		for range rapid.IntRange(0, 40).Draw(t, "lanes") {
+			limit := rapid.IntRange(1, 50).Draw(t, "cap")
+			lanes = append(lanes, [2]int{rapid.IntRange(0, limit).Draw(t, "busy"), limit})
+		}
+		rooms := share(free, ready(lanes))
+		given, possible := 0, 0
+		for i, l := range lanes {
+			given += rooms[i]
+			possible += l[1] - l[0]
+			if rooms[i] < 0 || l[0]+rooms[i] > l[1] {
+				t.Fatalf("lane %d: busy %d + room %d over cap %d", i, l[0], rooms[i], l[1])
+			}
+		}
+		if given != min(free, possible) {
+			t.Fatalf("gave %d of %d free, %d possible", given, free, possible)
+		}
+		for i, a := range lanes {
+			for j, b := range lanes {
+				if rooms[i] > 0 && b[0]+rooms[j] < b[1] && a[0]+rooms[i] > b[0]+rooms[j]+1 {
+					t.Fatalf("lane %d got to %d while lane %d, with room, has %d", i, a[0]+rooms[i], j, b[0]+rooms[j])
+				}
+			}
+		}
+	})
+}
+
+// More lanes than a claim may name take turns.
+func TestLanesTakeTurns(t *testing.T) {
+	var l lanes
+	for i := range 10 {
+		l.order = append(l.order, &lane{destination: work.Destination{ID: int64(i)}, cap: 5})
+	}
+	asked := map[int64]bool{}
+	for range 5 {
+		for _, a := range l.asks(2) {
+			asked[a.DestinationID] = true
+		}
+	}
+	if len(asked) != 10 {
+		t.Errorf("%d of 10 lanes were asked in five claims of two", len(asked))
+	}
+}

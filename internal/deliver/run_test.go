@@ -1,0 +1,316 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"example.com/whctl/internal/work"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestDrains(t *testing.T) {
+	store := newTable(slices.Concat(due(1, 300), due(2, 7))...)
+	sum := once(t, t.Context(), store, options(16, ok))
+	if sum.Delivered != 307 || sum.StoppedBy != Drained || sum.DueRemaining != 0 || sum.OldestDueAge != nil || sum.ByClass[work.OK] != 307 {
+		t.Errorf("summary %+v", sum)
+	}
+	if sum.Latency.P50 == nil || *sum.Latency.Max != time.Millisecond {
+		t.Errorf("latency %+v", sum.Latency)
+	}
+}
+
+func TestNothingDue(t *testing.T) {
+	sum := once(t, t.Context(), newTable(), options(16, ok))
+	if sum.Claimed != 0 || sum.StoppedBy != Drained || sum.Latency.P50 != nil {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+// What is due may all be leased by others. The run must not spin on it.
+func TestForeignLeasesAreLeftAlone(t *testing.T) {
+	rows := due(1, 50)
+	for _, r := range rows {
+		r.foreign = true
+	}
+	store := newTable(rows...)
+	if sum := once(t, t.Context(), store, options(16, ok)); sum.Claimed != 0 || sum.StoppedBy != Drained {
+		t.Errorf("summary %+v", sum)
+	}
+	if store.claims > 2 {
+		t.Errorf("%d claims of nothing", store.claims)
+	}
+}
+
+// More destinations than places, all of them leased elsewhere but the last.
+func TestLeasedLanesDoNotHideALaterOne(t *testing.T) {
+	var rows []*row
+	for i := range int64(20) {
+		r := due(i+1, 1)[0]
+		r.foreign = i < 19
+		rows = append(rows, r)
+	}
+	if sum := once(t, t.Context(), newTable(rows...), options(2, ok)); sum.Delivered != 1 {
+		t.Errorf("delivered %d, want the one that is free", sum.Delivered)
+	}
+}
+
+func TestNeverMoreThanThePlaces(t *testing.T) {
+	var busy, most atomic.Int64
+	store := newTable(slices.Concat(due(1, 100), due(2, 100), due(3, 100))...)
+	once(t, t.Context(), store, options(5, func(ctx context.Context, c work.Claimed) work.Outcome {
+		n := busy.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		defer busy.Add(-1)
+		return ok(ctx, c)
+	}))
+	if most.Load() > 5 {
+		t.Errorf("%d requests in flight, want at most 5", most.Load())
+	}
+}
+
+func TestCapOfADestination(t *testing.T) {
+	var busy, most atomic.Int64
+	o := options(50, nil)
+	base, _ := options(50, func(ctx context.Context, c work.Claimed) work.Outcome {
+		n := busy.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		defer busy.Add(-1)
+		return ok(ctx, c)
+	}).Endpoint(work.Destination{})
+	base.Policy.MaxInFlight = 3
+	o.Endpoint = func(work.Destination) (Endpoint, error) { return base, nil }
+	once(t, t.Context(), newTable(due(1, 200)...), o)
+	if most.Load() > 3 {
+		t.Errorf("%d requests in flight at one destination, want at most 3", most.Load())
+	}
+}
+
+func TestLimitCountsAttemptsNotTakeovers(t *testing.T) {
+	rows := due(1, 20)
+	for _, r := range rows[:6] {
+		r.lost, r.attempts = true, 1
+	}
+	sum := once(t, t.Context(), newTable(rows...), func() Options { o := options(4, ok); o.Limit = 5; return o }())
+	if sum.Delivered != 5 || sum.StoppedBy != Limit || sum.LostRecovered != 6 || sum.Retried != 6 || sum.DueRemaining != 15 {
+		t.Errorf("summary %+v, want 5 delivered, 6 taken over, 15 left", sum)
+	}
+}
+
+func TestLostIsClosedAndAttemptedInOneRun(t *testing.T) {
+	rows := due(1, 1)
+	rows[0].lost, rows[0].attempts = true, 1
+	store := newTable(rows...)
+	sum := once(t, t.Context(), store, options(4, ok))
+	if sum.Claimed != 2 || sum.LostRecovered != 1 || sum.Delivered != 1 || sum.ByClass[work.Lost] != 1 {
+		t.Errorf("summary %+v", sum)
+	}
+	if first := <-store.recorded; first.Worker != "other#1" || first.Outcome.Class != work.Lost {
+		t.Errorf("the takeover was recorded as %+v", first)
+	}
+}
+
+func TestExpiredIsCancelledNotSent(t *testing.T) {
+	rows := due(1, 3)
+	rows[1].expired = true
+	sum := once(t, t.Context(), newTable(rows...), options(4, ok))
+	if sum.Cancelled != 1 || sum.Delivered != 2 || rows[1].result.Reason != work.ReasonNotAfter {
+		t.Errorf("summary %+v, reason %s", sum, rows[1].result.Reason)
+	}
+}
+
+func TestGuardDecidesRightBeforeSending(t *testing.T) {
+	rows := due(1, 2)
+	o := options(4, func(_ context.Context, c work.Claimed) work.Outcome {
+		if c.ID == 0 {
+			t.Error("an unwanted delivery was sent")
+		}
+		return ok(t.Context(), c)
+	})
+	o.Wanted = func(_ context.Context, c work.Claimed) (bool, error) { return c.ID != 0, nil }
+	if sum := once(t, t.Context(), newTable(rows...), o); sum.Cancelled != 1 || sum.Delivered != 1 || rows[0].result.Reason != work.ReasonGuard {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+// A guard that cannot be asked holds its destination back, without an endless loop.
+func TestBrokenGuardGivesBack(t *testing.T) {
+	o := options(4, ok)
+	o.Wanted = func(context.Context, work.Claimed) (bool, error) { return false, errors.New("no such table") }
+	if sum := once(t, t.Context(), newTable(due(1, 9)...), o); sum.Released == 0 || sum.DueRemaining != 9 {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+func TestTooLittleLeaseGivesBack(t *testing.T) {
+	o := options(4, func(context.Context, work.Claimed) work.Outcome {
+		t.Error("sent with too little of its lease left")
+		return work.Outcome{}
+	})
+	e, _ := o.Endpoint(work.Destination{})
+	e.Policy.Lease = e.Policy.Timeout + e.Policy.WriteMargin // valid is more than that
+	o.Endpoint = func(work.Destination) (Endpoint, error) { return e, nil }
+	if sum := once(t, t.Context(), newTable(due(1, 3)...), o); sum.Released == 0 || sum.DueRemaining != 3 {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+func TestAnUnusableDestinationHoldsOnlyItsOwn(t *testing.T) {
+	o := options(4, ok)
+	usable := o.Endpoint
+	o.Endpoint = func(d work.Destination) (Endpoint, error) {
+		if d.ID == 1 {
+			return Endpoint{}, errors.New("policy is not configured")
+		}
+		return usable(d)
+	}
+	sum := once(t, t.Context(), newTable(slices.Concat(due(1, 5), due(2, 5))...), o)
+	if sum.Delivered != 5 || sum.DueRemaining != 5 || sum.Held == nil {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+// After a signal nothing is sent any more, what is in flight is recorded, and a claim
+// that was under way is given back.
+func TestSignalGivesBackWhatWasNotSent(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	store := newTable(due(1, 40)...)
+	var sent atomic.Int64
+	started, release := make(chan struct{}, 40), make(chan struct{})
+	o := options(4, func(context.Context, work.Claimed) work.Outcome {
+		sent.Add(1)
+		started <- struct{}{}
+		<-release
+		return work.Outcome{Class: work.OK, Status: 200}
+	})
+	var wg sync.WaitGroup
+	var sum Summary
+	wg.Go(func() { sum = once(t, ctx, store, o) })
+	for range 4 {
+		<-started
+	}
+	cancel()
+	close(release)
+	wg.Wait()
+	if sent.Load() != 4 || sum.Delivered != 4 || sum.StoppedBy != Signal || sum.DueRemaining != 36 {
+		t.Errorf("sent %d, summary %+v", sent.Load(), sum)
+	}
+}
+
+func TestSignalDuringAClaimSendsNothingOfIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	store := newTable(due(1, 4)...)
+	store.fail = func(call string) error {
+		if call == "claim" {
+			cancel()
+		}
+		return nil
+	}
+	sum := once(t, ctx, store, options(4, func(context.Context, work.Claimed) work.Outcome {
+		t.Error("sent after the signal")
+		return work.Outcome{}
+	}))
+	if sum.Released != 4 || sum.StoppedBy != Signal {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+func TestGraceBreaksOffAsLost(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	rows := due(1, 1)
+	o := options(4, func(ctx context.Context, _ work.Claimed) work.Outcome {
+		cancel()
+		<-ctx.Done()
+		return work.Outcome{Class: work.Reset}
+	})
+	o.Grace = time.Millisecond
+	sum := once(t, ctx, newTable(rows...), o)
+	if sum.ByClass[work.Lost] != 1 || sum.Retried != 1 || rows[0].result.Outcome.Class != work.Lost {
+		t.Errorf("summary %+v: what a stop broke off is lost, its effect unknown", sum)
+	}
+}
+
+func TestOneBadResultDoesNotTakeTheOthersWithIt(t *testing.T) {
+	rows := due(1, 20)
+	store := &pickyTable{table: newTable(rows...), bad: 7}
+	sum, err := Once(t.Context(), store, options(20, ok))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Delivered != 19 || sum.Unrecorded != 1 {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+// pickyTable refuses every group that holds one row.
+type pickyTable struct {
+	*table
+	bad int64
+}
+
+func (p *pickyTable) Record(ctx context.Context, owner string, results []work.Result) ([]work.Fate, error) {
+	if slices.ContainsFunc(results, func(r work.Result) bool { return r.ID == p.bad }) {
+		p.mu.Lock()
+		p.rows[p.bad].foreign = true // its lease stays until it runs out
+		p.mu.Unlock()
+		return nil, errors.New("invalid byte sequence")
+	}
+	return p.table.Record(ctx, owner, results)
+}
+
+func TestLostDatabaseEndsTheRun(t *testing.T) {
+	for _, broken := range []string{"now", "scan", "claim", "record", "backlog"} {
+		t.Run(broken, func(t *testing.T) {
+			store := newTable(due(1, 40)...)
+			store.fail = func(call string) error {
+				if call == broken {
+					return work.ErrUnreachable
+				}
+				return nil
+			}
+			_, err := Once(t.Context(), store, options(4, ok))
+			if !errors.Is(err, work.ErrUnreachable) {
+				t.Errorf("error %v, want work.ErrUnreachable", err)
+			}
+			if n := store.claims; broken == "record" && n > 40 {
+				t.Errorf("%d claims after the database was lost", n)
+			}
+		})
+	}
+}
+
+func TestLargePayloadsAreReadWithinABudget(t *testing.T) {
+	rows := due(1, 6)
+	for _, r := range rows {
+		r.bytes = payloadBudget // one at a time
+	}
+	var held, most atomic.Int64
+	sum := once(t, t.Context(), newTable(rows...), options(6, func(ctx context.Context, c work.Claimed) work.Outcome {
+		n := held.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		defer held.Add(-1)
+		return ok(ctx, c)
+	}))
+	if sum.Delivered != 6 || most.Load() != 1 {
+		t.Errorf("delivered %d, %d large payloads held at once, want 1", sum.Delivered, most.Load())
+	}
+}
+
+func TestRetryAndDeathAreCounted(t *testing.T) {
+	rows := due(1, 3)
+	rows[0].attempts = 7 // the next is the eighth
+	sum := once(t, t.Context(), newTable(rows...), options(4, down))
+	if sum.Retried != 2 || sum.Dead != 1 || rows[0].result.Reason != work.ReasonExhausted || rows[0].result.Fingerprint == "" {
+		t.Errorf("summary %+v, result %+v", sum, rows[0].result)
+	}
+}
