@@ -134,9 +134,11 @@ var sqlFiles = []string{
 // clocks are the files below the command tree that may read the clock, and what for. The
 // instants that decide come from the database; work and policy have no clock at all.
 var clocks = map[string]string{
-	"internal/console/progress.go": "how long the work takes, for the rate and the time left",
-	"internal/deliver/run.go":      "how long the run takes, against --max-time and the lease",
-	"internal/deliver/send.go":     "what is left of a lease, counted from before the claim was sent",
-	"internal/httpsend/config.go":  "the one wall clock, of signatures and dates in answers, where none is given",
-	"internal/pgstore/dialer.go":   "deadlines of the connection, which are instants to the net package",
+	"internal/console/progress.go":  "how long the work takes, for the rate and the time left",
+	"internal/deliver/run.go":       "how long the run takes, against --max-time and the lease",
+	"internal/deliver/send.go":      "what is left of a lease, counted from before the claim was sent",
+	"internal/httpsend/config.go":   "the one wall clock, of signatures and dates in answers, where none is given",
+	"internal/httpsend/exchange.go": "what is left of one request's time",
+	"internal/httpsend/sender.go":   "how long an attempt takes",
+	"internal/pgstore/dialer.go":    "deadlines of the connection, which are instants to the net package",
 }
