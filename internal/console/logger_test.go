@@ -94,8 +94,11 @@ func TestForgedLines(t *testing.T) {
 					t.Errorf("no JSON: %s", line)
 				}
 			}
-			if !strings.Contains(lines[0], `[2J500 boom\`) || strings.Count(text, "sweep deleted 9999 rows") < 9 {
+			if !strings.Contains(lines[0], `[2J500 boom\`) || strings.Count(text, "sweep deleted 9999 rows") < 11 {
 				t.Errorf("the text is not shown:\n%s", text)
+			}
+			if coloured := strings.Contains(stderr.String(), "\x1b["); coloured != (c.name == "coloured terminal") {
+				t.Errorf("coloured = %v:\n%q", coloured, stderr)
 			}
 			if strings.Contains(text, "PANIC") {
 				t.Errorf("a nil error panicked:\n%s", text)

@@ -49,6 +49,7 @@ func TestProgress(t *testing.T) {
 		}
 		after := stderr.Len()
 		p.Done()
+		time.Sleep(time.Second)
 		p.Add(1)
 		time.Sleep(5 * time.Second)
 		if stderr.Len() != after {
@@ -104,6 +105,28 @@ func TestProgressOfUnknownSize(t *testing.T) {
 		frames := strings.Split(stderr.String(), "\r")
 		if last := frames[len(frames)-1]; !regexp.MustCompile(`reading \((9\d\d|1000), 100 it/s\) \[(9|10)s\]`).MatchString(last) {
 			t.Errorf("last drawn %q, want count and rate", last)
+		}
+		p.Done()
+	})
+}
+
+// A terminal over a slow line is not flooded, and nothing moves backwards.
+func TestProgressDrawsSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, stderr := onTerminal()
+		p := s.Progress("sending", 10_000)
+		for range 2000 {
+			time.Sleep(time.Millisecond)
+			p.Add(1)
+			p.Add(0)
+			p.Add(-1)
+		}
+		if n := strings.Count(stderr.String(), "\r"); n < 8 || n > 13 {
+			t.Errorf("drawn %d times in a second", n)
+		}
+		frames := strings.Split(stderr.String(), "\r")
+		if last := frames[len(frames)-1]; !regexp.MustCompile(`\((19\d\d|2000)/10000,`).MatchString(last) {
+			t.Errorf("last drawn %q, want about 2000", last)
 		}
 		p.Done()
 	})

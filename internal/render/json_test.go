@@ -73,7 +73,7 @@ func TestJSONRawPayload(t *testing.T) {
 }
 
 func TestJQ(t *testing.T) {
-	rows := []letter{{ID: "a\x1b\nb", Count: 9007199254740993, Message: "x"}, {ID: "c", Message: "<&>"}}
+	rows := []letter{{ID: "a\x1b\nb", Count: 9007199254740993, Message: "x", Worker: "\x7f\u202e"}, {ID: "c", Message: "<&>"}}
 	for _, c := range []struct {
 		name string
 		o    render.Options
@@ -84,6 +84,7 @@ func TestJQ(t *testing.T) {
 		{"large numbers", render.Options{JQ: ".[0].count", Format: "json"}, "9007199254740993\n"},
 		{"other values as JSON", render.Options{JQ: ".[] | {m: .message}, null, [.count < 1]"}, "{\"m\":\"x\"}\nnull\n[false]\n{\"m\":\"<&>\"}\nnull\n[true]\n"},
 		{"each object of jsonl", render.Options{JQ: ".message", Format: "jsonl"}, "x\n<&>\n"},
+		{"JSON of hostile text", render.Options{JQ: ".[0].worker | [.]"}, `["\u007f\u202e"]` + "\n"},
 		{"nothing", render.Options{JQ: "empty"}, ""},
 		{"halt", render.Options{JQ: "1, halt, 2"}, "1\n"},
 		{"no environment", render.Options{JQ: "env"}, "{}\n"},
@@ -105,8 +106,8 @@ func TestJQErrors(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	err := letters().Write(&b, render.Options{JQ: "1, (.[0].tenant | .x)"}, []letter{{Tenant: "\x1b[2J"}})
-	if err == nil || errors.Is(err, work.ErrUsage) || strings.Contains(err.Error(), "\x1b") {
+	err := letters().Write(&b, render.Options{JQ: "1, (.[0].tenant | .x)"}, []letter{{Tenant: "\x1b\u202e"}})
+	if err == nil || errors.Is(err, work.ErrUsage) || strings.ContainsAny(err.Error(), "\x1b\u202e") {
 		t.Errorf("err = %q, want one that is no usage error, and visible", err)
 	}
 	if b.String() != "1\n" {

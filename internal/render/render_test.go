@@ -122,7 +122,7 @@ func TestUnknownFormat(t *testing.T) {
 	}
 }
 
-func TestNameNeedsIDs(t *testing.T) {
+func TestNames(t *testing.T) {
 	v := letters()
 	v.Name = nil
 	if err := v.Write(&bytes.Buffer{}, render.Options{Format: "name"}, hostile()); !errors.Is(err, work.ErrUsage) {
@@ -130,6 +130,9 @@ func TestNameNeedsIDs(t *testing.T) {
 	}
 	if err := v.Write(&bytes.Buffer{}, render.Options{Width: 40}, hostile()); err != nil {
 		t.Errorf("a table without names: %v", err)
+	}
+	if got, want := show(t, render.Options{Format: "name"}, []letter{{ID: "a\x1b\nb"}, {ID: "c"}}), `a\x1b\nb`+"\nc\n"; got != want {
+		t.Errorf("names %q, want %q", got, want)
 	}
 }
 

@@ -99,6 +99,24 @@ func TestTerminalWidth(t *testing.T) {
 	}
 }
 
+// The widest column pays; a shorter one beside it stays whole.
+func TestWidestIsCutFirst(t *testing.T) {
+	rows := []letter{{ID: "a", Tenant: "a tenant with a name", Message: strings.Repeat("message ", 40)}}
+	if out := show(t, render.Options{Width: 80}, rows); !strings.Contains(out, "a tenant with a name ") || !strings.Contains(out, "message message me") {
+		t.Errorf("want the tenant whole and the message cut:\n%s", out)
+	}
+	rows[0].Tenant, rows[0].Message = rows[0].Message, "a short message of one line"
+	if out := show(t, render.Options{Width: 80}, rows); !strings.HasSuffix(out, "a short message of one line\n") {
+		t.Errorf("want the message whole and the tenant cut:\n%s", out)
+	}
+}
+
+func TestBlanksAreKept(t *testing.T) {
+	if out := show(t, render.Options{NoHeaders: true}, []letter{{ID: "a", Tenant: "  x  y", Message: "m"}}); !strings.Contains(out, "a     x  y") {
+		t.Errorf("blanks of a cell are gone: %q", out)
+	}
+}
+
 func TestNeverCut(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	value := func(string) string { return long }
