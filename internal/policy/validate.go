@@ -18,6 +18,7 @@ const (
 	MaxWait           = 366 * 24 * time.Hour
 	MaxMaxInFlight    = 10_000
 	MaxScheduleLength = 1000
+	MaxFailures       = 1_000_000
 	MaxSuccessBody    = 64 << 10 // bytes
 )
 
@@ -89,7 +90,7 @@ func (p Policy) Validate() error {
 	c.number("max_in_flight", p.MaxInFlight, 1, MaxMaxInFlight)
 	_, err := ParseRate(p.Rate.String())
 	c.want(err == nil, "rate", "%s is no rate (want 1 to %d per second, minute or hour)", p.Rate, MaxRate)
-	c.number("circuit.failures", p.Circuit.Failures, 0, 1_000_000)
+	c.number("circuit.failures", p.Circuit.Failures, 0, MaxFailures)
 	if p.Circuit.Failures > 0 {
 		c.positive("circuit.open_for", p.Circuit.OpenFor, MaxWait)
 		c.positive("circuit.open_max", p.Circuit.OpenMax, MaxWait)

@@ -121,18 +121,24 @@ func TestValidate(t *testing.T) {
 		spoil func(*policy.Policy)
 		want  []string // empty: valid
 	}{
-		{"lease too short", func(p *policy.Policy) { p.Lease, p.Timeout = 2*time.Second, 5*time.Second },
-			[]string{"lease: 2s does not exceed timeout 5s + write_margin 2s (a lease must cover one request and the write after it)"}},
+		{
+			"lease too short", func(p *policy.Policy) { p.Lease, p.Timeout = 2*time.Second, 5*time.Second },
+			[]string{"lease: 2s does not exceed timeout 5s + write_margin 2s (a lease must cover one request and the write after it)"},
+		},
 		{"lease just equal", func(p *policy.Policy) { p.Lease = 12 * time.Second }, []string{"lease: 12s does not exceed timeout 10s + write_margin 2s"}},
 		{"lease just enough", func(p *policy.Policy) { p.Lease = 12*time.Second + 1 }, nil},
-		{"huge values", func(p *policy.Policy) {
-			p.Lease, p.Timeout, p.WriteMargin = math.MaxInt64, math.MaxInt64, math.MaxInt64
+		{
+			"huge values", func(p *policy.Policy) {
+				p.Lease, p.Timeout, p.WriteMargin = math.MaxInt64, math.MaxInt64, math.MaxInt64
+			},
+			[]string{"timeout: ", "lease: 2562047h47m16.854775807s is out of bounds", "lease: 2562047h47m16.854775807s does not exceed"},
 		},
-			[]string{"timeout: ", "lease: 2562047h47m16.854775807s is out of bounds", "lease: 2562047h47m16.854775807s does not exceed"}},
-		{"smallest values", func(p *policy.Policy) {
-			p.Lease, p.Timeout, p.WriteMargin = math.MinInt64, math.MinInt64, math.MinInt64
+		{
+			"smallest values", func(p *policy.Policy) {
+				p.Lease, p.Timeout, p.WriteMargin = math.MinInt64, math.MinInt64, math.MinInt64
+			},
+			[]string{"timeout: ", "write_margin: ", "lease: "},
 		},
-			[]string{"timeout: ", "write_margin: ", "lease: "}},
 		{"zero times", func(p *policy.Policy) { p.Timeout, p.WriteMargin = 0, 0 }, []string{"timeout: 0s is out of bounds", "write_margin: 0s is out of bounds"}},
 		{"no attempts", func(p *policy.Policy) { p.MaxAttempts = 0 }, []string{"max_attempts: 0 is out of bounds (want 1 to 1000)"}},
 		{"too many attempts", func(p *policy.Policy) { p.MaxAttempts = 1001 }, []string{"max_attempts: 1001"}},
@@ -144,10 +150,12 @@ func TestValidate(t *testing.T) {
 			p.Backoff = policy.Backoff{Kind: policy.Schedule, Schedule: []time.Duration{1}}
 		}, nil},
 		{"schedule without entries", func(p *policy.Policy) { p.Backoff = policy.Backoff{Kind: policy.Schedule} }, []string{"backoff.schedule: 0 is out of bounds"}},
-		{"schedule with a zero", func(p *policy.Policy) {
-			p.Backoff = policy.Backoff{Kind: policy.Schedule, Schedule: []time.Duration{1, 0}}
+		{
+			"schedule with a zero", func(p *policy.Policy) {
+				p.Backoff = policy.Backoff{Kind: policy.Schedule, Schedule: []time.Duration{1, 0}}
+			},
+			[]string{"backoff.schedule: entry 2, 0s, is out of bounds"},
 		},
-			[]string{"backoff.schedule: entry 2, 0s, is out of bounds"}},
 		{"odd backoff", func(p *policy.Policy) { p.Backoff.Kind = "lunar" }, []string{`backoff.type: "lunar" is no kind of backoff (want exponential, fixed or schedule)`}},
 		{"jitter below", func(p *policy.Policy) { p.Backoff.Jitter = -0.1 }, []string{"backoff.jitter: -0.1 is out of bounds"}},
 		{"jitter above", func(p *policy.Policy) { p.Backoff.Jitter = 1.1 }, []string{"backoff.jitter: 1.1"}},
