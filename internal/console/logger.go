@@ -25,7 +25,7 @@ func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
 // word is work.ErrUsage. Times are RFC 3339 in UTC. Whatever is logged, an event is
 // one line: control characters in the message and in values become visible marks.
 func (s *Streams) Logger(format, level string) (*slog.Logger, error) {
-	min, err := parseLevel(level)
+	least, err := parseLevel(level)
 	if err != nil {
 		return nil, err
 	}
@@ -38,18 +38,18 @@ func (s *Streams) Logger(format, level string) (*slog.Logger, error) {
 	w := logWriter{s}
 	switch format {
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: min, ReplaceAttr: visible(jsonValue)})), nil
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: least, ReplaceAttr: visible(jsonValue)})), nil
 	case "text":
-		return slog.New(s.textHandler(w, min)), nil
+		return slog.New(s.textHandler(w, least)), nil
 	}
 	return nil, fmt.Errorf("%w: unknown log format \"%s\": want one of %s", work.ErrUsage, render.Visible(format), strings.Join(LogFormats(), ", "))
 }
 
-func (s *Streams) textHandler(w io.Writer, min slog.Level) slog.Handler {
+func (s *Streams) textHandler(w io.Writer, least slog.Level) slog.Handler {
 	if s.ErrTTY {
-		return tint.NewTextHandler(w, &tint.Options{Level: min, ReplaceAttr: keepMarks(visible(textValue)), NoColor: !s.Color(Stderr)})
+		return tint.NewTextHandler(w, &tint.Options{Level: least, ReplaceAttr: keepMarks(visible(textValue)), NoColor: !s.Color(Stderr)})
 	}
-	return slog.NewTextHandler(w, &slog.HandlerOptions{Level: min, ReplaceAttr: visible(textValue)})
+	return slog.NewTextHandler(w, &slog.HandlerOptions{Level: least, ReplaceAttr: visible(textValue)})
 }
 
 func parseLevel(name string) (slog.Level, error) {

@@ -102,7 +102,7 @@ func (p *Progress) tick() {
 	p.s.mu.Unlock()
 	switch {
 	case !added:
-		fmt.Fprintf(canvas{p}, "\r%s …\x1b[K", p.label)
+		_, _ = fmt.Fprintf(canvas{p}, "\r%s …\x1b[K", p.label)
 	case !p.bar.IsFinished():
 		_ = p.bar.RenderBlank() // as in Add: a bar that cannot be drawn is no error of the work
 	}

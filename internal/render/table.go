@@ -165,8 +165,7 @@ func (g *grid) draw(out *bufio.Writer, r tw.Renderer, padding tw.Padding) error 
 		Padding:    tw.CellPadding{Global: padding},
 		Alignment:  tw.CellAlignment{Global: tw.AlignLeft, PerColumn: aligns},
 	}
-	t := tablewriter.NewTable(&buf, tablewriter.WithRenderer(r), tablewriter.WithConfig(tablewriter.Config{Header: cell, Row: cell}),
-		tablewriter.WithTrimSpace(tw.Off), tablewriter.WithTrimTab(tw.Off))
+	t := tablewriter.NewTable(&buf, tablewriter.WithRenderer(r), tablewriter.WithConfig(tablewriter.Config{Header: cell, Row: cell}))
 	if len(g.header) > 0 {
 		t.Header(g.header)
 	}
