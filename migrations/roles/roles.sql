@@ -36,6 +36,6 @@ GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_operator;
 GRANT SELECT, INSERT ON whctl.audit_log TO whctl_operator;
 
 GRANT SELECT ON whctl.destinations, whctl.deliveries, whctl.attempts, whctl.audit_log,
-    whctl.delivery_status, whctl.attempt_history TO whctl_reader, whctl_worker, whctl_operator;
+    whctl.delivery_status, whctl.attempt_history, whctl.payload_sizes TO whctl_reader, whctl_worker, whctl_operator;
 GRANT SELECT (id, event_at, not_after, created_at, delivery_id, destination, tenant, subject, event_type,
     event_version, event_id, body) ON whctl.envelopes TO whctl_reader;
