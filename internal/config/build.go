@@ -177,7 +177,7 @@ func (l *loader) reference(m *layer, path string) work.Reference {
 	return r
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`)
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // keyPrefix begins a signing key as Standard Webhooks writes it.
 const keyPrefix = "whsec_"
@@ -189,7 +189,7 @@ func variableName(s string) (string, error) {
 	if strings.HasPrefix(s, keyPrefix) {
 		return "", errLiteral
 	}
-	if !variable.MatchString(s) {
+	if len(s) > 255 || !variable.MatchString(s) {
 		return "", errors.New("is no name of an environment variable")
 	}
 	return s, nil

@@ -58,13 +58,13 @@ func FormatDuration(d time.Duration) string {
 	return b.String()
 }
 
-var size = regexp.MustCompile(`^\d{1,18} ?([kKMG]i?)?B?$`)
+var size = regexp.MustCompile(`^\d+ ?([kKMG]i?)?B?$`)
 
 // ParseSize reads bytes: 262144, 256KiB, 16MiB, 1MB. Ki and Mi count by 1024, k and M
 // by 1000.
 func ParseSize(s string) (int64, error) {
 	n, err := humanize.ParseBytes(s)
-	if err != nil || !size.MatchString(s) || n > 1<<62 {
+	if err != nil || !size.MatchString(s) || n > 1<<53 {
 		return 0, fmt.Errorf("%q is no size (write bytes, such as 262144, 256KiB, 16MiB or 1MB)", s)
 	}
 	return int64(n), nil

@@ -68,11 +68,23 @@ func allowedPrefix(s string) (netip.Prefix, error) {
 	return p, nil
 }
 
+// Lengths are checked beside the expressions: counted repeats are slow to compile, and
+// every start of the program pays for that.
 var (
-	hostName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
+	hostLabel = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?$`)
 	// A last label that is a number makes the whole an address to some resolvers.
-	numberish = regexp.MustCompile(`(^|\.)(0x[0-9a-f]*|[0-9]+)$`)
+	numberish = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
 )
+
+func isHostName(s string) bool {
+	labels := strings.Split(s, ".")
+	for _, label := range labels {
+		if len(label) > 63 || !hostLabel.MatchString(label) {
+			return false
+		}
+	}
+	return len(s) <= 253 && !numberish.MatchString(labels[len(labels)-1])
+}
 
 // hostPattern reads an exact host name or *.suffix, or an address as it is written in
 // a URL.
@@ -91,7 +103,7 @@ func hostPattern(s string) (string, error) {
 		return "", fmt.Errorf("%q is no host name (write the name alone; ports stand in egress.ports)", s)
 	case strings.Contains(name, "*"):
 		return "", fmt.Errorf("%q: a star stands alone at the beginning, as in *.example.org", s)
-	case len(name) > 253 || !hostName.MatchString(name) || numberish.MatchString(name):
+	case !isHostName(name):
 		return "", fmt.Errorf("%q is no host name (write an exact name or *.suffix; other letters than a to z in their xn-- form)", s)
 	}
 	return host, nil

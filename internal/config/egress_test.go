@@ -77,6 +77,7 @@ func TestEgressRefuses(t *testing.T) {
 		{"allow_hosts", "１２７．０．０．１", "is no host name"},
 		{"allow_hosts", "a..b", "is no host name"},
 		{"allow_hosts", "-a.example", "is no host name"},
+		{"allow_hosts", strings.Repeat("a", 64) + ".example", "is no host name"},
 		{"allow_hosts", strings.Repeat("a.", 127) + "aa", "is no host name"},
 		{"ports", "0", "is no whole number from 1 to 65535"},
 		{"ports", "https", "is no whole number"},

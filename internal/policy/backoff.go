@@ -35,8 +35,9 @@ func (b Backoff) plain(n int) time.Duration {
 	if limit <= 0 {
 		limit = forever
 	}
-	// 63 doublings exceed any duration: a shift by n could drop all bits and come out as 0.
-	if shift := n - 1; b.Base > 0 && (shift >= 63 || b.Base > limit>>shift) {
+	// Held against the limit before doubling: the doubled base could lose bits and come
+	// out small. A shift by more than a duration has bits leaves 0, which any base exceeds.
+	if b.Base > limit>>(n-1) {
 		return limit
 	}
 	return b.Base << (n - 1)
