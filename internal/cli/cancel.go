@@ -1,5 +1,133 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
 
-func newCancelCmd(_ *app) *cobra.Command { return &cobra.Command{Use: "cancel", Args: noArgs} }
+	"github.com/spf13/cobra"
+
+	"example.com/whctl/internal/config"
+	"example.com/whctl/internal/pgstore"
+	"example.com/whctl/internal/render"
+	"example.com/whctl/internal/work"
+)
+
+type cancelOptions struct {
+	reason   string
+	operator string
+}
+
+func newCancelCmd(a *app) *cobra.Command {
+	var o cancelOptions
+	cmd := &cobra.Command{
+		Use:   "cancel ID [ID…] --reason REASON",
+		Short: "Cancel deliveries that are scheduled",
+		Long: `Cancel deliveries that are scheduled, each on its own. Who did it and why goes on record: the operator is the one
+of --operator, else $WHCTL_OPERATOR, else the database role.
+
+A delivery that is not scheduled stays as it is: its state is named, and the exit code is 3. An id that does not
+exist exits 4.`,
+		Example: `  whctl cancel del-8f31 --reason 'enrolment was withdrawn'
+  whctl cancel del-8f31 del-8f32 --reason 'duplicates, see INC-77' --operator ana`,
+		Args: deliveryIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.validate(a, cmd.Flags().Changed("operator")); err != nil {
+				return err
+			}
+			return runCancel(cmd.Context(), a, unique(args), o)
+		},
+		ValidArgsFunction: a.deliveryArgs(true),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.reason, "reason", "", "why; it goes on record")
+	f.StringVar(&o.operator, "operator", "", "`NAME` of who acts (default: $WHCTL_OPERATOR, else the database role)")
+	return cmd
+}
+
+func (o *cancelOptions) validate(a *app, given bool) error {
+	if strings.TrimSpace(o.reason) == "" {
+		return usage("cancel needs a --reason that says something")
+	}
+	if given && strings.TrimSpace(o.operator) == "" {
+		return usage("--operator is blank")
+	}
+	o.operator = strings.TrimSpace(a.operator(o.operator))
+	if !utf8.ValidString(o.reason) || !utf8.ValidString(o.operator) {
+		return usage("--reason and --operator want text in UTF-8")
+	}
+	return nil
+}
+
+// cancelled is what became of one id.
+type cancelled struct {
+	DeliveryID string      `json:"delivery_id"`
+	Cancelled  bool        `json:"cancelled"` // by this call
+	State      *work.State `json:"state"`     // it is in now; null for an id that does not exist
+}
+
+func runCancel(ctx context.Context, a *app, ids []string, o cancelOptions) error {
+	format, err := a.renderOptions()
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(_ *config.Config, s *pgstore.Store) error {
+		var done []cancelled
+		var refusals []error
+		for _, id := range ids {
+			one, err := cancelOne(ctx, s, work.Cancellation{DeliveryID: id, Reason: o.reason, Operator: o.operator})
+			if err != nil && !errors.Is(err, work.ErrRefused) && !errors.Is(err, work.ErrNotFound) {
+				refusals = append(refusals, err)
+				break
+			}
+			done = append(done, one)
+			if err != nil {
+				refusals = append(refusals, err)
+			}
+		}
+		if !a.global.quiet {
+			if err := cancelView().Write(a.io.Out, format, done); err != nil {
+				return err
+			}
+		}
+		return errors.Join(refusals...)
+	})
+}
+
+func cancelOne(ctx context.Context, s *pgstore.Store, c work.Cancellation) (cancelled, error) {
+	one := cancelled{DeliveryID: c.DeliveryID}
+	done, state, err := s.Cancel(ctx, c)
+	if err != nil {
+		return one, err
+	}
+	one.Cancelled, one.State = done, orNull(state)
+	if done {
+		return one, nil
+	}
+	if state == "" {
+		return one, fmt.Errorf("%w: delivery %s is not scheduled, or does not exist: the role may not look", work.ErrRefused, c.DeliveryID)
+	}
+	return one, fmt.Errorf("%w: delivery %s is %s, not scheduled", work.ErrRefused, c.DeliveryID, state)
+}
+
+func cancelView() render.View[cancelled] {
+	return render.View[cancelled]{
+		Columns: []render.Column[cancelled]{
+			{Header: "DELIVERY ID", Value: func(c cancelled) string { return c.DeliveryID }},
+			{Header: "RESULT", Value: cancelResult},
+		},
+		Name: func(c cancelled) string { return c.DeliveryID },
+	}
+}
+
+func cancelResult(c cancelled) string {
+	switch {
+	case c.Cancelled:
+		return "cancelled"
+	case c.State == nil:
+		return "not found"
+	}
+	return "refused: " + string(*c.State)
+}

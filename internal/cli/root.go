@@ -17,6 +17,9 @@ import (
 func Main(io *console.Streams, version string, args []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
+	// Caught, a write to a closed stdout is an error that ends the command quietly;
+	// else it would end the process in the middle of its work.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	root := NewRoot(io, version)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -72,6 +75,8 @@ func NewRoot(io *console.Streams, version string) *cobra.Command {
 		Short: "Send webhooks from a Postgres work table",
 		Long: `whctl sends webhooks from a Postgres work table, in bounded batches that cron, systemd timers or
 Kubernetes CronJobs start, and helps people to triage what could not be delivered.`,
+		Example: `  whctl migrate up
+  whctl deliver --once --quiet`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -89,12 +94,9 @@ Kubernetes CronJobs start, and helps people to triage what could not be delivere
 		newMigrateCmd(a), newConfigCmd(a), newDestinationCmd(a), newEnqueueCmd(a), newDeliverCmd(a),
 		newShowCmd(a), newCancelCmd(a), newDLQCmd(a), newDemoCmd(a), newVersionCmd(a),
 	)
-	root.InitDefaultCompletionCmd()
-	for _, c := range root.Commands() {
-		if c.Name() == "completion" {
-			c.Args, c.RunE = noArgs, showHelp // cobra's own lets a typo below it succeed
-		}
-	}
+	root.SetHelpCommand(newHelpCmd())
+	addCompletionCmd(root)
+	a.addCompletions(root)
 	return root
 }
 

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/whctl/internal/render"
+	"example.com/whctl/internal/work"
+)
+
+// destinationJSON is the contract of a destination. Values that the policy decides are
+// null.
+type destinationJSON struct {
+	Name        string                    `json:"name"`
+	URL         string                    `json:"url"`
+	Policy      string                    `json:"policy"`
+	Key         *string                   `json:"key"`
+	MaxInFlight *int                      `json:"max_in_flight"`
+	Rate        *string                   `json:"rate"`
+	Headers     map[string]work.Reference `json:"headers"`
+	Tenants     []string                  `json:"tenants"`
+	Body        *string                   `json:"body"`
+	PayloadMax  *int64                    `json:"payload_max"`
+	CreatedAt   render.Instant            `json:"created_at"`
+	UpdatedAt   render.Instant            `json:"updated_at"`
+}
+
+// loadedDestinationJSON is the contract of one destination with what it has to do.
+type loadedDestinationJSON struct {
+	destinationJSON
+	Paused       bool    `json:"paused"`
+	PausedReason *string `json:"paused_reason"`
+	PausedBy     *string `json:"paused_by"`
+	Circuit      string  `json:"circuit"`
+	InFlight     int64   `json:"in_flight"`
+	Due          int64   `json:"due"`
+	Scheduled    int64   `json:"scheduled"`
+	Stuck        int64   `json:"stuck"`
+	Dead         int64   `json:"dead"`
+}
+
+// circuitClosed is the state of every circuit in this version: nothing is held back.
+const circuitClosed = "closed"
+
+func destinationDocument(d work.Destination, reveal bool) destinationJSON {
+	doc := destinationJSON{
+		Name: d.Name, URL: shownURL(d.URL, reveal), Policy: d.Policy, Key: orNull(d.Key), MaxInFlight: orNull(d.MaxInFlight),
+		Rate: orNull(d.Rate), Headers: d.Headers, Tenants: d.Tenants, Body: orNull(string(d.Body)), PayloadMax: orNull(d.PayloadMax),
+		CreatedAt: render.Instant(d.CreatedAt), UpdatedAt: render.Instant(d.UpdatedAt),
+	}
+	if doc.Headers == nil {
+		doc.Headers = map[string]work.Reference{}
+	}
+	if doc.Tenants == nil {
+		doc.Tenants = []string{}
+	}
+	return doc
+}
+
+// orNull is v for JSON, null where it says nothing.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// shownURL is what of a URL is printed. Path and query may hold secrets; a user name or
+// password, which only a row put in by hand can have, is never shown.
+func shownURL(raw string, reveal bool) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return "…" // nothing in it can be told to be harmless
+	}
+	u.User = nil
+	if reveal {
+		return u.String()
+	}
+	base := url.URL{Scheme: u.Scheme, Host: u.Host}
+	if u.RequestURI() == "/" && u.Fragment == "" {
+		return base.String() + u.Path
+	}
+	return base.String() + "/…"
+}
+
+func destinationView(reveal bool) render.View[work.Destination] {
+	text := func(header string, of func(work.Destination) string) render.Column[work.Destination] {
+		return render.Column[work.Destination]{Header: header, Value: of}
+	}
+	wide := func(header string, of func(work.Destination) string) render.Column[work.Destination] {
+		return render.Column[work.Destination]{Header: header, Wide: true, Value: of}
+	}
+	return render.View[work.Destination]{
+		Columns: []render.Column[work.Destination]{
+			text("NAME", func(d work.Destination) string { return d.Name }),
+			text("URL", func(d work.Destination) string { return shownURL(d.URL, reveal) }),
+			text("POLICY", func(d work.Destination) string { return d.Policy }),
+			text("KEY", func(d work.Destination) string { return d.Key }),
+			text("MAX IN FLIGHT", func(d work.Destination) string { return orPolicy(int64(d.MaxInFlight)) }),
+			text("RATE", func(d work.Destination) string { return d.Rate }),
+			wide("HEADERS", headerText),
+			wide("TENANTS", tenantText),
+			wide("BODY", func(d work.Destination) string { return string(d.Body) }),
+			wide("PAYLOAD MAX", func(d work.Destination) string { return orPolicy(d.PayloadMax) }),
+			wide("UPDATED AT", func(d work.Destination) string { return render.Time(d.UpdatedAt) }),
+		},
+		JSON: func(d work.Destination) any { return destinationDocument(d, reveal) },
+		Name: func(d work.Destination) string { return d.Name },
+	}
+}
+
+// orPolicy is n, or nothing where the policy decides.
+func orPolicy(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func headerText(d work.Destination) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
+		parts = append(parts, name+": "+d.Headers[name].String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+func tenantText(d work.Destination) string { return strings.Join(d.Tenants, ", ") }
+
+type loadedDestination struct {
+	work.Destination
+	load   work.DestinationLoad
+	reveal bool
+}
+
+func (l loadedDestination) fields() []render.Field {
+	d := l.Destination
+	count := func(n int64) string { return render.Count(n) }
+	return []render.Field{
+		{Name: "Name", Value: d.Name},
+		{Name: "URL", Value: shownURL(d.URL, l.reveal)},
+		{Name: "Policy", Value: d.Policy},
+		{Name: "Key", Value: d.Key},
+		{Name: "Max in flight", Value: orPolicy(int64(d.MaxInFlight))},
+		{Name: "Rate", Value: d.Rate},
+		{Name: "Headers", Value: headerText(d)},
+		{Name: "Tenants", Value: tenantText(d)},
+		{Name: "Body", Value: string(d.Body)},
+		{Name: "Payload max", Value: orPolicy(d.PayloadMax)},
+		{Name: "Paused", Value: "no"},
+		{Name: "Circuit", Value: circuitClosed},
+		{Name: "In flight", Value: count(l.load.InFlight)},
+		{Name: "Due", Value: count(l.load.Due)},
+		{Name: "Scheduled", Value: count(l.load.Scheduled)},
+		{Name: "Stuck", Value: count(l.load.Stuck)},
+		{Name: "Dead", Value: count(l.load.Dead)},
+		{Name: "Created", Value: render.Time(d.CreatedAt)},
+		{Name: "Updated", Value: render.Time(d.UpdatedAt)},
+	}
+}
+
+func loadedView() render.View[loadedDestination] {
+	var columns []render.Column[loadedDestination]
+	for i, f := range (loadedDestination{}).fields() {
+		columns = append(columns, render.Column[loadedDestination]{
+			Header: strings.ToUpper(f.Name),
+			Value:  func(l loadedDestination) string { return l.fields()[i].Value },
+		})
+	}
+	return render.View[loadedDestination]{
+		Columns: columns,
+		JSON: func(l loadedDestination) any {
+			return loadedDestinationJSON{
+				destinationJSON: destinationDocument(l.Destination, l.reveal), Circuit: circuitClosed, InFlight: l.load.InFlight,
+				Due: l.load.Due, Scheduled: l.load.Scheduled, Stuck: l.load.Stuck, Dead: l.load.Dead,
+			}
+		},
+		Name: func(l loadedDestination) string { return l.Name },
+	}
+}
+
+// changeJSON is the contract of what apply and remove did to one destination.
+type changeJSON struct {
+	Name    string                 `json:"name"`
+	Action  work.DestinationAction `json:"action"`
+	Changes []fieldChangeJSON      `json:"changes"`
+	Needed  *neededJSON            `json:"needed,omitempty"` // why it was kept
+}
+
+type fieldChangeJSON struct {
+	Field string `json:"field"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+}
+
+type neededJSON struct {
+	Scheduled int64 `json:"scheduled"`
+	InFlight  int64 `json:"in_flight"`
+	Stuck     int64 `json:"stuck"`
+	Dead      int64 `json:"dead"`
+}
+
+func changeView() render.View[work.DestinationChange] {
+	return render.View[work.DestinationChange]{
+		Columns: []render.Column[work.DestinationChange]{
+			{Header: "ACTION", Value: func(c work.DestinationChange) string { return string(c.Action) }},
+			{Header: "NAME", Value: func(c work.DestinationChange) string { return c.Name }},
+			{Header: "CHANGES", Value: changeText},
+		},
+		JSON: func(c work.DestinationChange) any {
+			doc := changeJSON{Name: c.Name, Action: c.Action, Changes: []fieldChangeJSON{}}
+			for _, f := range c.Fields {
+				doc.Changes = append(doc.Changes, fieldChangeJSON(shownChange(f)))
+			}
+			if c.Action == work.DestinationKept {
+				doc.Needed = &neededJSON{c.Load.Scheduled, c.Load.InFlight, c.Load.Stuck, c.Load.Dead}
+			}
+			return doc
+		},
+		Name: func(c work.DestinationChange) string { return c.Name },
+	}
+}
+
+func shownChange(f work.FieldChange) work.FieldChange {
+	if f.Field != work.DestinationURL {
+		return f
+	}
+	if f.From != "" {
+		f.From = shownURL(f.From, false)
+	}
+	f.To = shownURL(f.To, false)
+	return f
+}
+
+func changeText(c work.DestinationChange) string {
+	if c.Action == work.DestinationKept {
+		return "still needed: " + needs(c.Load)
+	}
+	parts := make([]string, len(c.Fields))
+	for i, f := range c.Fields {
+		f = shownChange(f)
+		switch {
+		case f.From == f.To:
+			parts[i] = fmt.Sprintf("%s: %s (path or query)", f.Field, f.To)
+		case c.Action == work.DestinationCreated:
+			parts[i] = fmt.Sprintf("%s: %s", f.Field, f.To)
+		default:
+			parts[i] = fmt.Sprintf("%s: %s → %s", f.Field, orDash(f.From), orDash(f.To))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// needs says what keeps a destination.
+func needs(l work.DestinationLoad) string {
+	var parts []string
+	for _, n := range []struct {
+		count int64
+		word  string
+	}{{l.Scheduled, "scheduled"}, {l.InFlight + l.Stuck, "leased"}, {l.Dead, "dead"}} {
+		if n.count > 0 {
+			parts = append(parts, render.Count(n.count)+" "+n.word)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
