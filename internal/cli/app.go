@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"time"
 
 	"example.com/whctl/internal/config"
@@ -38,8 +36,10 @@ type globalFlags struct {
 // loadConfig reads the configuration.
 func (a *app) loadConfig() (*config.Config, error) {
 	flags := map[string]string{}
-	if a.global.databaseURL != "" {
-		flags["database.url"] = a.global.databaseURL
+	for path, value := range map[string]string{"database.url": a.global.databaseURL, "database.url_file": a.global.databaseURLFile} {
+		if value != "" {
+			flags[path] = value
+		}
 	}
 	return config.Load(config.Options{Path: a.global.config, LookupEnv: a.io.LookupEnv, Flags: flags})
 }
@@ -53,12 +53,8 @@ type storeNeeds struct {
 
 // openStore connects and, unless told otherwise, refuses a schema that does not fit.
 func (a *app) openStore(ctx context.Context, c *config.Config, n storeNeeds) (*pgstore.Store, error) {
-	url, err := a.databaseURL(c)
-	if err != nil {
-		return nil, err
-	}
 	s, err := pgstore.Open(ctx, pgstore.Options{
-		URL: url, Schema: a.global.schema, StatementTimeout: c.Database.StatementTimeout, IOTimeout: n.ioTimeout, MaxConns: n.conns,
+		URL: c.Database.URL, Schema: a.global.schema, StatementTimeout: c.Database.StatementTimeout, IOTimeout: n.ioTimeout, MaxConns: n.conns,
 	})
 	if err != nil || n.anySchema {
 		return s, err
@@ -68,22 +64,6 @@ func (a *app) openStore(ctx context.Context, c *config.Config, n storeNeeds) (*p
 		return nil, err
 	}
 	return s, nil
-}
-
-// databaseURL is where the database is: the file wins over the configuration, since it
-// can only come from a flag.
-func (a *app) databaseURL(c *config.Config) (string, error) {
-	if a.global.databaseURLFile == "" {
-		return c.Database.URL, nil
-	}
-	if a.global.databaseURL != "" {
-		return "", usage("--database-url and --database-url-file exclude each other")
-	}
-	b, err := os.ReadFile(a.global.databaseURLFile)
-	if err != nil {
-		return "", usage("--database-url-file: %v", err)
-	}
-	return strings.TrimSpace(string(b)), nil
 }
 
 // logger is the log on stderr. A quiet run speaks of what went wrong only.
@@ -100,7 +80,7 @@ func (a *app) logger() (*slog.Logger, error) {
 
 // renderOptions are the output flags. They are checked before anything is touched.
 func (a *app) renderOptions() (render.Options, error) {
-	o := render.Options{Format: a.global.output, NoHeaders: a.global.noHeaders, JQ: a.global.jq, Color: a.io.Color(a.io.Out)}
+	o := render.Options{Format: a.global.output, NoHeaders: a.global.noHeaders, JQ: a.global.jq, Color: a.io.Color(console.Stdout)}
 	if a.io.OutTTY {
 		o.Width = a.io.Width()
 	}

@@ -47,7 +47,7 @@ func (a *app) newEndpoints(c *config.Config, places int) (*endpoints, error) {
 			}
 			key, err := httpsend.ParseKey(secret)
 			if err != nil {
-				return nil, fmt.Errorf("%w: key %q: %w", work.ErrConfig, name, err)
+				return nil, fmt.Errorf("key %q: %w", name, err)
 			}
 			e.keys[name] = append(e.keys[name], key)
 		}
@@ -87,3 +87,6 @@ func (e *endpoints) send(url string, headers map[string]string, keys []httpsend.
 		})
 	}
 }
+
+// resolver turns references into the values of secrets.
+func (a *app) resolver() config.Resolver { return config.Resolver{LookupEnv: a.io.LookupEnv} }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"example.com/whctl/internal/console"
 	"example.com/whctl/internal/work"
 )
 
@@ -83,7 +84,7 @@ func exitCode(err error) int {
 	var own *exitError
 	var sig signalled
 	switch {
-	case err == nil, brokenPipe(err):
+	case err == nil, console.BrokenPipe(err):
 		return exitOK
 	case errors.As(err, &own):
 		return own.code
@@ -111,9 +112,6 @@ func signalCode(s os.Signal) int {
 	}
 	return exitInterrupted
 }
-
-// brokenPipe says that the reader of stdout has gone, as `| head` does.
-func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 // usage is an error of what was asked for.
 func usage(format string, args ...any) error {

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"example.com/whctl/internal/policy"
@@ -26,6 +27,7 @@ type settled struct {
 type recorder struct {
 	store   Store
 	owner   string
+	flying  atomic.Int64 // deliveries claimed and not settled
 	results chan done
 	settled chan settled
 	ended   chan struct{}
@@ -39,7 +41,7 @@ func startRecorder(ctx context.Context, store Store, o Options) *recorder {
 		settled: make(chan settled, o.Places+1),
 		ended:   make(chan struct{}),
 	}
-	go r.work(ctx, min(maxGroup, max(1, o.Places/4)))
+	go r.work(ctx)
 	return r
 }
 
@@ -49,11 +51,11 @@ func (r *recorder) stop() {
 	<-r.ended
 }
 
-func (r *recorder) work(ctx context.Context, enough int) {
+func (r *recorder) work(ctx context.Context) {
 	defer close(r.ended)
 	var lost error // the database takes nothing any more: nothing more is tried
 	for first := range r.results {
-		group := r.gather(first, enough)
+		group := r.gather(first)
 		if lost != nil {
 			r.settled <- settled{done: group, err: lost}
 			continue
@@ -67,23 +69,26 @@ func (r *recorder) work(ctx context.Context, enough int) {
 	}
 }
 
-// gather waits a moment for more results, until there are enough.
-func (r *recorder) gather(first done, enough int) []done {
+// gather takes what is there, and waits a moment for more as long as it is less than a
+// quarter of all that is claimed: a few deliveries are recorded at once, many in large
+// groups.
+func (r *recorder) gather(first done) []done {
 	group := []done{first}
+	enough := min(maxGroup, int(r.flying.Load()/4))
 	t := time.NewTimer(gatherFor)
 	defer t.Stop()
 	for len(group) < maxGroup {
-		if len(group) >= enough {
-			select {
-			case d, ok := <-r.results:
-				if !ok {
-					return group
-				}
-				group = append(group, d)
-				continue
-			default:
+		select {
+		case d, ok := <-r.results:
+			if !ok {
 				return group
 			}
+			group = append(group, d)
+			continue
+		default:
+		}
+		if len(group) >= enough {
+			return group
 		}
 		select {
 		case d, ok := <-r.results:

@@ -194,6 +194,7 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 		return err
 	}
 	r.noteClaim(asks, claimed)
+	r.recorder.flying.Add(int64(len(claimed)))
 	for _, c := range claimed {
 		la := r.lanes.byID[c.DestinationID]
 		la.busy++

@@ -26,6 +26,7 @@ func (r *run) settleReady() error {
 // settle frees the places of recorded results and counts them. Its error is one that
 // the run cannot go on with.
 func (r *run) settle(s settled) error {
+	r.recorder.flying.Add(-int64(len(s.done)))
 	for i, d := range s.done {
 		r.busy--
 		la := r.lanes.byID[d.claimed.DestinationID]
@@ -77,7 +78,7 @@ func (r *run) windUp(ctx context.Context, why StoppedBy) error {
 	signalled := ctx.Done()
 	if why == Signal {
 		signalled = nil
-		graceOver = time.After(r.o.Grace)
+		graceOver = r.graceBegins()
 	}
 	for r.busy > 0 {
 		select {
@@ -87,7 +88,7 @@ func (r *run) windUp(ctx context.Context, why StoppedBy) error {
 			}
 		case <-signalled:
 			signalled = nil
-			graceOver = time.After(r.o.Grace)
+			graceOver = r.graceBegins()
 		case <-graceOver:
 			r.senders.breakOff()
 			graceOver = nil
@@ -95,6 +96,11 @@ func (r *run) windUp(ctx context.Context, why StoppedBy) error {
 	}
 	r.recorder.stop()
 	return first
+}
+
+func (r *run) graceBegins() <-chan time.Time {
+	r.o.Log.Info("stopping: nothing more is claimed, what is in flight may end", "in_flight", r.busy, "grace", r.o.Grace.String())
+	return time.After(r.o.Grace)
 }
 
 // countBacklog completes the summary with what is left.

@@ -41,9 +41,19 @@ type Options struct {
 
 // Store is the work table.
 type Store struct {
-	db               *sqlx.DB
-	schema           string
-	statementTimeout time.Duration
+	db       *sqlx.DB
+	schema   string
+	settings string // of every transaction
+}
+
+// txSettings are made in every transaction: as start-up parameters a pooler would refuse
+// them. Statements here are short however dear the planner thinks them, so compiling
+// them first only costs. SET takes no parameters; the number is ours.
+func txSettings(statementTimeout time.Duration) string {
+	if statementTimeout <= 0 {
+		return "SET LOCAL jit = off"
+	}
+	return fmt.Sprintf("SET LOCAL jit = off; SET LOCAL statement_timeout = %d", statementTimeout.Milliseconds())
 }
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
@@ -72,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	db := sqlx.NewDb(openDB(connector), "postgres")
 	db.SetMaxOpenConns(max(o.MaxConns, 2))
 	db.SetMaxIdleConns(max(o.MaxConns, 2))
-	s := &Store{db: db, schema: o.Schema, statementTimeout: o.StatementTimeout}
+	s := &Store{db: db, schema: o.Schema, settings: txSettings(o.StatementTimeout)}
 	if err := s.reach(ctx); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("connect to %s: %w", where(cfg), err)

@@ -65,12 +65,8 @@ func (s *Store) once(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) 
 		return fault(err)
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing; before one the first error stands
-	if s.statementTimeout > 0 {
-		// SET LOCAL takes no parameters; the number is ours. A start-up parameter
-		// would be refused by a pooler.
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", s.statementTimeout.Milliseconds())); err != nil {
-			return fault(err)
-		}
+	if _, err := tx.ExecContext(ctx, s.settings); err != nil {
+		return fault(err)
 	}
 	if err := f(tx); err != nil {
 		return fault(err)

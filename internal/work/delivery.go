@@ -3,7 +3,7 @@ package work
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 	"time"
 )
 
@@ -17,6 +17,7 @@ var (
 	ErrUsage       = errors.New("usage")                     // what was asked for makes no sense; nothing was touched
 	ErrRefused     = errors.New("refused")                   // a guard said no, or a threshold is breached
 	ErrUnknown     = errors.New("outcome of commit unknown") // the link broke before COMMIT was answered
+	ErrData        = errors.New("refused by the database")   // the content of a row, not the way it was written
 )
 
 // BodyKind is what the body of a request is made of.
@@ -41,14 +42,9 @@ const (
 	MaxDestination  = 63
 )
 
-var (
-	deliveryID      = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
-	destinationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-)
-
 // CheckDeliveryID says what is wrong with a delivery id, or nil.
 func CheckDeliveryID(id string) error {
-	if !deliveryID.MatchString(id) {
+	if id == "" || len(id) > MaxDeliveryID || strings.ContainsFunc(id, func(r rune) bool { return !letterOrDigit(r) && !strings.ContainsRune("._:-", r) }) {
 		return fmt.Errorf("delivery id %q: want 1 to %d of A-Z a-z 0-9 . _ : -", id, MaxDeliveryID)
 	}
 	return nil
@@ -56,10 +52,15 @@ func CheckDeliveryID(id string) error {
 
 // CheckDestinationName says what is wrong with a destination's name, or nil.
 func CheckDestinationName(name string) error {
-	if !destinationName.MatchString(name) {
+	if name == "" || len(name) > MaxDestination || !letterOrDigit(rune(name[0])) ||
+		strings.ContainsFunc(name, func(r rune) bool { return !letterOrDigit(r) && !strings.ContainsRune("._-", r) }) {
 		return fmt.Errorf("destination name %q: want 1 to %d of A-Z a-z 0-9 . _ -, beginning with a letter or digit", name, MaxDestination)
 	}
 	return nil
+}
+
+func letterOrDigit(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
 // Envelope is what never changes about a delivery.
