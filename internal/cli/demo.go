@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,14 @@ func runDemo(ctx context.Context, a *app, keep bool) error {
 	binary, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the program's own file: %w", err)
+	}
+	// The driver would read PGSERVICE and the like, which are about other databases.
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "PG") {
+			if err := os.Unsetenv(name); err != nil {
+				return err
+			}
+		}
 	}
 	// A reader that goes away must not end this process before it has cleaned up.
 	pipe := make(chan os.Signal, 1)

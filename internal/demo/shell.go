@@ -49,7 +49,13 @@ func environment(lookup func(string) (string, bool), own ...string) []string {
 
 // line is how the command is typed.
 func line(args []string) string {
-	text := "whctl " + strings.Join(args, " ")
+	text := "whctl"
+	for _, arg := range args {
+		if strings.ContainsAny(arg, " {}[]|") {
+			arg = "'" + arg + "'"
+		}
+		text += " " + arg
+	}
 	if args[0] == "deliver" {
 		text += " 2>>" + logFile
 	}

@@ -2,10 +2,8 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // story plays what happens, chapter by chapter. What it says about the outcome it has
@@ -77,14 +75,17 @@ func (s *story) twoTicks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.talk.say("%d attempts for %d deliveries, %d by tick-a and %d by tick-b: nothing was sent twice.", n.all, n.deliveries, n.first, n.second)
+	s.talk.say("%d attempts for %d deliveries, %d by tick-a and %d by tick-b.", n.all, n.deliveries, n.first, n.second)
+	if n.all == n.deliveries {
+		s.talk.say("Nothing was sent twice.")
+	}
 	return nil
 }
 
 // retry waits for the times that the policy computed after the two 503, and ticks.
 func (s *story) retry(ctx context.Context) error {
 	s.talk.chapter("A 503 comes back at its computed time")
-	if err := s.stage.shell.run(ctx, "show", deliveryID(retried)); err != nil {
+	if err := s.show(ctx, retried, "{state, class, status, next_attempt_at}"); err != nil {
 		return err
 	}
 	computed, err := retries(ctx, s.stage.admin)
@@ -154,9 +155,13 @@ func (s *story) killOne(ctx context.Context) (bool, error) {
 	select {
 	case <-c.done:
 		return false, s.stage.shell.finish(ctx, c, args)
-	case name := <-s.stage.receiver.committed:
-		s.talk.aside("registrar  %s is enrolled and committed; the answer is on its way …", name)
+	case <-s.stage.receiver.committed:
 	}
+	if err := s.registrar(ctx); err != nil {
+		c.kill()
+		return false, err
+	}
+	s.talk.say("The registrar has committed; its answer is still to come.")
 	s.talk.prompt(fmt.Sprintf("kill -9 %d", c.cmd.Process.Pid))
 	c.kill()
 	if err := ctx.Err(); err != nil {
@@ -164,41 +169,17 @@ func (s *story) killOne(ctx context.Context) (bool, error) {
 	}
 	s.talk.output("[1]+  Killed")
 	s.talk.say("\nNobody is left to record the answer. The lease stays in the row:")
-	return true, s.stage.shell.run(ctx, "show", deliveryID(orphaned))
+	return true, s.show(ctx, orphaned, "{state, lease_holder, lease_expires_at}")
 }
 
 // recover ticks when the lease has run out.
 func (s *story) recover(ctx context.Context) error {
 	s.talk.chapter("The lease runs out, the next tick cleans up")
-	s.talk.say("The effect of that attempt is unknown, so it counts as lost, and %s is sent again\nunder the same key.", orphaned)
+	s.talk.say("What became of that attempt is unknown, so it counts as lost, and %s is\nsent again under the same key.", orphaned)
 	if err := s.drain(ctx, "the lease runs out"); err != nil {
 		return err
 	}
-	return s.stage.shell.run(ctx, "show", deliveryID(orphaned))
-}
-
-// drain ticks until nothing is open: once, unless the machine was too slow for some
-// request.
-func (s *story) drain(ctx context.Context, what string) error {
-	const most = 20
-	for range most {
-		if err := s.wait(ctx, what); err != nil {
-			return err
-		}
-		if err := s.stage.shell.run(ctx, "deliver", "--once", "-o", "wide"); err != nil {
-			return err
-		}
-		if err := s.registrar(ctx); err != nil {
-			return err
-		}
-		open, _, err := left(ctx, s.stage.admin)
-		if err != nil || open == 0 {
-			return err
-		}
-		s.talk.say("\nSomething is left; cron has another tick.")
-		what = "it is due"
-	}
-	return errors.New("there is always something left to deliver")
+	return s.show(ctx, orphaned, ".attempts[] | {attempt, class, status, message}")
 }
 
 func (s *story) letters(ctx context.Context) error {
@@ -231,40 +212,3 @@ func (s *story) accounts(ctx context.Context) error {
 		"%d delivered, %d dead, no state change applied twice, every attempt accounted for", wantDelivered, wantDead))))
 	return nil
 }
-
-// wait waits until everything open may be tried, by the database's clock.
-func (s *story) wait(ctx context.Context, what string) error {
-	for first := true; ; first = false {
-		open, d, err := left(ctx, s.stage.admin)
-		if err != nil || open == 0 || d < 0 {
-			return err
-		}
-		if first {
-			s.talk.print("\n")
-		}
-		s.talk.countdown(what, d, first)
-		timer := time.NewTimer(min(d+time.Millisecond, 100*time.Millisecond))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// registrar shows what the receiver answered since it was last looked at.
-func (s *story) registrar(ctx context.Context) error {
-	all, last, err := seenSince(ctx, s.stage.admin, s.last)
-	if err != nil {
-		return err
-	}
-	s.last = last
-	for _, a := range all {
-		s.talk.aside("registrar  %d %s: %s", a.status, a.result, a.enrolments)
-	}
-	return s.talk.err
-}
-
-// clock is a time of day, in the database's resolution where it matters to people.
-func clock(t time.Time) string { return t.UTC().Format("15:04:05.000Z") }
