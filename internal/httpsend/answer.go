@@ -1,0 +1,120 @@
+package httpsend
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"example.com/whctl/internal/work"
+)
+
+const (
+	// maxDrain is how much of an answer's body is read, so that the connection can be
+	// used again; a longer body costs the connection.
+	maxDrain = 32 << 10
+	// maxKept bounds what a policy may ask to keep of a 2xx answer, in bytes.
+	maxKept = 32 << 10
+	// overlap is read beyond what is kept, for what begins there is taken out too.
+	overlap = 2 << 10
+	// bodyTime is how long the body may take once the status line is there. It is
+	// evidence only: the place is worth more.
+	bodyTime = time.Second
+)
+
+// answer makes an outcome of a status line. Whatever happens to the body changes at
+// most the message.
+func (s *Sender) answer(ex *exchange, resp *http.Response, r Request, t *target) work.Outcome {
+	o := work.Outcome{Class: work.ClassOfStatus(resp.StatusCode), Status: resp.StatusCode}
+	keep := min(max(r.SuccessBodyMax, 0), maxKept)
+	if o.Class != work.OK {
+		keep = maxExcerpt
+		o.Message = statusMessage(resp)
+		o.RetryAfter = retryAfter(resp.Header, s.now)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == http.NoBody {
+		return o // no body, or one that has no end
+	}
+	e := ex.evidence(resp, keep)
+	if e.err != nil {
+		o.Message = joinNote(o.Message, "the answer's body broke off")
+	}
+	if len(e.text) > 0 {
+		text := newScrubber(r, t).scrub(string(e.text), e.more)
+		o.Excerpt = clean(text, keep, e.more)
+	}
+	return o
+}
+
+// evidence is the beginning of an answer's body.
+type evidence struct {
+	text []byte
+	more bool  // there was more, or it is not known
+	err  error // why the rest could not be read
+}
+
+// evidence reads enough to keep that many bytes after scrubbing, and goes on to the end
+// of the body if that is near.
+func (ex *exchange) evidence(resp *http.Response, keep int) evidence {
+	ex.atMost(bodyTime)
+	buf := buffers.Get().(*[4096]byte)
+	defer buffers.Put(buf)
+	want := 0
+	if keep > 0 {
+		want = keep + overlap
+	}
+	enough := max(want, maxDrain)
+	if resp.ContentLength > int64(enough) {
+		enough = want // its end will not be reached
+	}
+	var e evidence
+	for read := 0; ; {
+		if read >= enough {
+			e.more = true
+			return e
+		}
+		n, err := resp.Body.Read(buf[:min(len(buf), enough-read)])
+		read += n
+		part := buf[:min(n, want-len(e.text))]
+		e.text = append(e.text, part...)
+		e.more = e.more || len(part) < n
+		switch {
+		case errors.Is(err, io.EOF):
+			return e
+		case err != nil:
+			e.err, e.more = err, true
+			return e
+		}
+	}
+}
+
+var buffers = sync.Pool{New: func() any { return new([4096]byte) }}
+
+// statusMessage says what the status means. The receiver's own reason phrase is not
+// repeated: anything may stand in it.
+func statusMessage(resp *http.Response) string {
+	text := fmt.Sprintf("%03d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	switch work.ClassOfStatus(resp.StatusCode) {
+	case work.Redirect:
+		text = joinNote(text, "redirects are not followed")
+		if to, err := url.Parse(resp.Header.Get("Location")); err == nil {
+			if host, why := mapHost(to.Hostname()); why == "" {
+				text += "; this one leads to " + host
+			}
+		}
+	case work.Protocol:
+		text = joinNote(text, "no final status that HTTP knows")
+	}
+	return text
+}
+
+func joinNote(text, note string) string {
+	if text == "" {
+		return note
+	}
+	return text + ": " + note
+}

@@ -1,0 +1,22 @@
+// Package httpsend makes one signed POST and says what came of it.
+//
+// Invariants:
+//   - One call of Send is at most one POST on the network, whatever net/http would
+//     like to repeat (exchange, watchedConn).
+//   - An answer belongs to the request that it followed: bytes that come while no
+//     request is open end their connection (watchedConn).
+//   - A status line is the answer, whatever becomes of the body behind it.
+//   - No address is dialled that the egress guard has not judged, and it judges where
+//     the connection is made (guard). No proxy comes from the environment, no redirect is
+//     followed, no certificate goes unchecked.
+//   - Nothing is waited for beyond the request's time limit, and no more than a bound is
+//     read (evidence).
+//   - What leaves the package as text is clean: one line of valid UTF-8 without control
+//     characters, without the URL's path and query, header values, keys or what the
+//     request said in its body (clean, scrubber).
+//
+// Not here: what an outcome leads to (policy), where secrets come from (config),
+// what the body is made of (work). HTTP/1.1 only: a connection then carries one
+// request at a time, which the first two invariants rest on, and nothing is sent
+// again after a GOAWAY or a refused stream.
+package httpsend

@@ -1,0 +1,171 @@
+package httpsend
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"example.com/whctl/internal/work"
+)
+
+// target is a URL made ready for sending: its host in ASCII, as it is judged and
+// dialled.
+type target struct {
+	url  *url.URL
+	host string // for messages
+}
+
+// verdict is what is known about a URL without the network: one of both is nil.
+type verdict struct {
+	target  *target
+	refusal *refusal
+}
+
+// CheckURL says why nothing could ever be sent to raw, or nil. It asks no name server:
+// a name that resolves to a refused address is refused when it is dialled. The error
+// wraps work.ErrConfig, names the setting that would admit the URL where there is one,
+// and quotes at most its host.
+func (s *Sender) CheckURL(raw string) error {
+	if r := s.targetOf(raw).refusal; r != nil {
+		return r
+	}
+	return nil
+}
+
+func (s *Sender) targetOf(raw string) verdict {
+	return s.targets.get(raw, func(raw string) verdict {
+		t, r := s.guard.target(raw)
+		return verdict{target: t, refusal: r}
+	})
+}
+
+func (g *guard) target(raw string) (*target, *refusal) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, invalid("the URL cannot be read") // the parser's error quotes it
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, invalid("the URL's scheme is neither https nor http")
+	case u.User != nil:
+		return nil, invalid("the URL carries a user name or password: give credentials as a header")
+	case strings.Contains(raw, "#"):
+		return nil, invalid("the URL has a fragment (#), which is never sent")
+	}
+	host, why := mapHost(u.Hostname())
+	if why != "" {
+		return nil, invalid("the URL's host cannot be used: %s", why)
+	}
+	port := uint16(443)
+	if u.Scheme == "http" {
+		port = 80
+	}
+	if p := u.Port(); p != "" {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return nil, invalid("the URL's port is none")
+		}
+		port = uint16(n)
+	}
+	if r := g.admits(u.Scheme, host, port); r != nil {
+		return nil, r
+	}
+	mapped := *u
+	mapped.Host = host
+	if strings.Contains(host, ":") {
+		mapped.Host = "[" + host + "]"
+	}
+	if p := u.Port(); p != "" {
+		mapped.Host = net.JoinHostPort(host, strconv.Itoa(int(port)))
+	}
+	return &target{url: &mapped, host: host}, nil
+}
+
+// admits judges what is written: nothing is resolved.
+func (g *guard) admits(scheme, host string, port uint16) *refusal {
+	if scheme == "http" && g.requireHTTPS {
+		return blocked("http is refused by egress.require_https")
+	}
+	if !g.admitsHost(host) {
+		return blocked("host %s is not in egress.allow_hosts", host)
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return g.judge(addr, port)
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		r := g.judge(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+		if r != nil && g.judge(netip.IPv6Loopback(), port) != nil {
+			return blocked("%s: %s", host, r.text)
+		}
+		return nil
+	}
+	if len(g.allow) == 0 {
+		// Only a public address is left to the name, and those have their ports.
+		return g.judgePort(port)
+	}
+	return nil
+}
+
+// mapHost writes a host as it will be resolved: full-width and circled digits,
+// ideographic full stops and capitals become what they stand for, a name in other
+// letters becomes its ASCII form. A name in digits that some resolvers read as an
+// address (0177.0.0.1, 0x7f.1, 2130706433, 127.1) is no host. why is "" for a host that
+// can be used.
+func mapHost(raw string) (host, why string) {
+	if strings.Contains(raw, ":") {
+		addr, err := netip.ParseAddr(raw)
+		if err != nil {
+			return "", "it is no address"
+		}
+		return addr.String(), ""
+	}
+	host = strings.ToLower(raw)
+	if !isASCII(host) {
+		var err error
+		if host, err = idna.Lookup.ToASCII(raw); err != nil {
+			return "", "it is no host name"
+		}
+	}
+	host = strings.TrimSuffix(host, ".")
+	if host == "" {
+		return "", "there is none"
+	}
+	if len(host) > 253 {
+		return "", "it is too long"
+	}
+	last := ""
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return "", "it is no host name"
+		}
+		last = label
+	}
+	if isNumber(last) {
+		addr, err := netip.ParseAddr(host)
+		if err != nil {
+			return "", "it is a number, but no IPv4 address of four plain decimals"
+		}
+		return addr.String(), ""
+	}
+	return host, ""
+}
+
+// isNumber is the test of the WHATWG URL standard for a host that ends in a number.
+func isNumber(label string) bool {
+	if strings.Trim(label, "0123456789") == "" {
+		return true
+	}
+	hex, ok := strings.CutPrefix(label, "0x")
+	return ok && strings.Trim(hex, "0123456789abcdef") == ""
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
+}
+
+func (r *refusal) outcome() work.Outcome {
+	return work.Outcome{Class: r.class, Message: clean(r.text, maxMessage, false)}
+}
