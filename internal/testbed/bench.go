@@ -61,7 +61,7 @@ func Main(m *testing.M) (code int) {
 	}
 	bench.dir = dir
 	// The program and the authority's file are also used by other accounts.
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // see above
+	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, "testbed:", err)
 		return 1
 	}

@@ -89,7 +89,7 @@ func newAuthority(file string) (*authority, error) {
 	}
 	if file != "" {
 		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // programs under other accounts read it
+		if err := os.WriteFile(file, text, 0o644); err != nil { // programs under other accounts read it
 			return nil, fmt.Errorf("make the authority: %w", err)
 		}
 	}

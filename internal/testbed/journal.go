@@ -50,13 +50,16 @@ func (r *Request) Finished() time.Time {
 
 // Answered says that a status is about to be written past the ResponseWriter. To a
 // client that has left nothing is answered.
-func (r *Request) Answered(status int) {
+func (r *Request) Answered(status int) { r.answer(status) }
+
+// answer is Answered, and tells whether the answer may be written.
+func (r *Request) answer(status int) bool {
 	select {
 	case <-r.left:
 		status = 0
 	default:
 	}
-	r.journal.finish(r, status)
+	return r.journal.finish(r, status) != 0
 }
 
 // Hold waits until release is closed or answers, and is false when the client or the
@@ -116,8 +119,8 @@ func (j *journal) add(r *Request) {
 	j.wake()
 }
 
-// finish sets the answer, once; status 0 is none.
-func (j *journal) finish(r *Request, status int) {
+// finish sets the answer, once, and returns the one that stands; status 0 is none.
+func (j *journal) finish(r *Request, status int) int {
 	now := time.Now()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,6 +128,7 @@ func (j *journal) finish(r *Request, status int) {
 		r.status, r.finished = status, now
 		j.wake()
 	}
+	return r.status
 }
 
 // look is the requests until now, and a channel that is closed when that has changed.

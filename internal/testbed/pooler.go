@@ -56,7 +56,7 @@ func Pooler(t testing.TB, d *Database, size int) *Pool {
 		_ = l.Close()                        // nobody has connected
 		settings := fmt.Sprintf(poolerSettings, d.Name, u.Hostname(), u.Port(), appRole, port, size)
 		config := filepath.Join(bench.dir, bench.names.next("pgbouncer_")+".ini")
-		if err := os.WriteFile(config, []byte(settings), 0o644); err != nil { //nolint:gosec // read under another account, and no secret is in it
+		if err := os.WriteFile(config, []byte(settings), 0o644); err != nil { // read under another account, and no secret is in it
 			t.Fatal(err)
 		}
 		p := startPooler(t, path, config)

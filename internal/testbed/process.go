@@ -28,7 +28,7 @@ type Result struct {
 	Code     int            // -1 when a signal ended it
 	Signal   syscall.Signal // 0 when it ended by itself
 	Duration time.Duration
-	MaxRSS   int64 // bytes
+	MaxRSS   int64 // bytes; never less than the test binary had used when it started the program (Linux counts that in)
 }
 
 // Process is a program that was started.
@@ -61,7 +61,7 @@ func Start(t testing.TB, c Cmd) *Process {
 	if c.Dir == "" {
 		c.Dir = t.TempDir()
 	}
-	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx,gosec // the test's end kills it; the program is a test's choice
+	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // the test's end kills it
 	cmd.Dir = c.Dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, c.Env...)
 	cmd.WaitDelay = time.Second // for grandchildren that hold on to our pipes

@@ -50,7 +50,7 @@ type Endpoint struct {
 func Receiver(t testing.TB, o ReceiverOptions) *Endpoint {
 	t.Helper()
 	e, l := newEndpoint(t, o)
-	server := &http.Server{ //nolint:gosec // clients here may be as slow as they like
+	server := &http.Server{ // clients here may be as slow as they like
 		Handler:  http.HandlerFunc(e.serve),
 		ErrorLog: log.New(io.Discard, "", 0), // broken handshakes are what some tests are about
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -148,29 +148,38 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request) {
 	rec.close()
 }
 
-// recorder notes the status before the client can see it.
+// recorder notes the status before the client can see it. To a client that has left it
+// writes nothing: one that says farewell under TLS reads on for a moment, and would find
+// the answer of a handler that its farewell has woken.
 type recorder struct {
 	http.ResponseWriter
 	req      *Request
 	hijacked bool
 }
 
+var errLeft = errors.New("testbed: the client has left")
+
 func (w *recorder) WriteHeader(status int) {
 	if status >= 200 || status == http.StatusSwitchingProtocols {
-		w.req.Answered(status)
+		if !w.req.answer(status) {
+			return
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *recorder) Write(b []byte) (int, error) {
-	w.req.Answered(http.StatusOK)
+	if !w.req.answer(http.StatusOK) {
+		return 0, errLeft
+	}
 	return w.ResponseWriter.Write(b)
 }
 
 // Flush sends what was written until now.
 func (w *recorder) Flush() {
-	w.req.Answered(http.StatusOK)
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a client that left is on record
+	if w.req.answer(http.StatusOK) {
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // a client that left is on record
+	}
 }
 
 // Hijack hands the connection out; the handler tells by Request.Answered what it writes.
@@ -179,10 +188,11 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
-// close notes the 200 that net/http writes when a handler wrote nothing.
+// close notes the 200 that net/http writes when a handler wrote nothing, or keeps it
+// from writing.
 func (w *recorder) close() {
-	if !w.hijacked {
-		w.req.Answered(http.StatusOK)
+	if !w.hijacked && !w.req.answer(http.StatusOK) {
+		panic(http.ErrAbortHandler)
 	}
 }
 
