@@ -92,14 +92,18 @@ func TestAccountsSeeWhatIsWrong(t *testing.T) {
 	}{
 		"a change applied twice": {`UPDATE registrar.courses SET seats = seats + 1 WHERE course = 'BOTANY-2'`, []string{once}},
 		"a change forgotten":     {`DELETE FROM registrar.courses WHERE course = 'BOTANY-2'`, []string{once}},
-		"applied twice in the log": {`
+		"applied twice in the log": {
+			`
 INSERT INTO registrar.posts (idempotency_key, attempt_id, generation, attempt, enrolment, body_sha256, status, result, applied, started_at)
 SELECT idempotency_key, attempt_id, 1, 1, enrolment, body_sha256, 200, result, true, started_at FROM registrar.posts WHERE enrolment = 'E-02'`,
-			[]string{once, posts, table}},
-		"a POST that nobody recorded": {`
+			[]string{once, posts, table},
+		},
+		"a POST that nobody recorded": {
+			`
 INSERT INTO registrar.posts (idempotency_key, attempt_id, generation, attempt, enrolment, body_sha256, status, result, applied, started_at)
 VALUES ('enrolment-E-02', 'd2719c2e-8e12-4a3b-9f0c-5f5a2a2c7b11', 1, 2, 'E-02', 'sum of E-02', 200, 'words', false, now() + interval '1 second')`,
-			[]string{posts, table}},
+			[]string{posts, table},
+		},
 		"another answer":             {`UPDATE registrar.posts SET status = 503 WHERE enrolment = 'E-02'`, []string{posts, table}},
 		"another number":             {`UPDATE registrar.posts SET attempt = 2 WHERE enrolment = 'E-02'`, []string{posts, table}},
 		"an attempt that never came": {`DELETE FROM registrar.posts WHERE enrolment = 'E-02'`, []string{attempts}},
@@ -107,13 +111,15 @@ VALUES ('enrolment-E-02', 'd2719c2e-8e12-4a3b-9f0c-5f5a2a2c7b11', 1, 2, 'E-02', 
 		"delivered, not enrolled":    {`DELETE FROM registrar.enrolments WHERE enrolment = 'E-02'`, []string{enrolled, once}},
 		"enrolled, not known":        {`INSERT INTO registrar.enrolments VALUES ('x', 'E-99', 'BOTANY-2', now())`, []string{enrolled, once}},
 		"one that is still open":     {`SELECT whctl.enqueue('registrar', 'enrolment.created', 'E-13', '{}')`, []string{totals}},
-		"other bytes": {`
+		"other bytes": {
+			`
 WITH a AS (
   INSERT INTO whctl.attempts (delivery_id, attempt_id, started_at, generation, attempt, class, status, worker)
   SELECT id, 'd2719c2e-8e12-4a3b-9f0c-5f5a2a2c7b11', now(), 1, 2, 1, 200, 'w#1' FROM whctl.envelopes WHERE subject = 'E-02')
 INSERT INTO registrar.posts (idempotency_key, attempt_id, generation, attempt, enrolment, body_sha256, status, result, applied, started_at)
 VALUES ('enrolment-E-02', 'd2719c2e-8e12-4a3b-9f0c-5f5a2a2c7b11', 1, 2, 'E-02', 'other', 200, 'words', false, now() + interval '1 second')`,
-			[]string{attempts, same, table}},
+			[]string{attempts, same, table},
+		},
 		"a wrong signature": {`UPDATE registrar.posts SET status = 401 WHERE enrolment = 'E-02'`, []string{posts, same, table}},
 		"no words": {`
 ALTER TABLE whctl.attempts DISABLE TRIGGER USER;

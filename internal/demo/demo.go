@@ -23,7 +23,7 @@ var ErrAccounts = errors.New("the accounts do not add up")
 // ctx ends it early, with the cause of that.
 func Run(ctx context.Context, o Options) (err error) {
 	t := newTalk(o.Streams, o.Quiet)
-	t.print(t.styled(bold, "whctl demo: twelve enrolments, and a registrar that has a bad day") + "\n")
+	t.put(t.styled(bold, "whctl demo: twelve enrolments, and a registrar that has a bad day") + "\n")
 	t.chapter("The stage")
 	t.say("A private Postgres, and a registrar that takes enrolments over HTTPS.\nAll of it is made now and gone at the end.")
 	s, err := build(ctx, o, t)
@@ -50,12 +50,13 @@ func ended(ctx context.Context, err error) error {
 func (s *stage) keep(ctx context.Context, t *talk) {
 	t.chapter("Yours, until Ctrl-C")
 	t.say("database  %s\nconfig    %s/whctl.yaml\nregistrar %s\n\nIn another terminal:", s.url("whctl"), s.dir, s.receiver.url)
-	t.print("\n")
+	t.put("\n")
 	for _, line := range []string{
 		fmt.Sprintf("cd %s && . ./env", s.dir),
 		"whctl dlq list",
 		"whctl show " + deliveryID(retried),
-		"whctl enqueue --file events.jsonl",
+		`echo '{"course":"BOTANY-2","student":{"birth_date":"2007-01-31"}}' > new.json`,
+		"whctl enqueue --destination registrar --type enrolment.created --subject E-13 --payload new.json",
 		"whctl deliver --once -o json",
 		fmt.Sprintf("psql '%s'", s.url("postgres")),
 	} {

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -107,6 +108,31 @@ func TestStoryIsBrokenOff(t *testing.T) {
 				t.Errorf("exit %d, stderr %q, stdout:\n%s", r.Code, r.Stderr, r.Stdout)
 			}
 		})
+	}
+}
+
+// What --keep leaves can be used as it says, and ends with the demo.
+func TestStoryIsKept(t *testing.T) {
+	t.Parallel()
+	p := watch(t, "--keep")
+	for n := range 9 { // each chapter within the time that one wait may take
+		p.WaitStdout(fmt.Sprintf("\n%d. ", n+1))
+	}
+	p.WaitStdout("$ psql 'postgres:///")
+	var commands []string
+	_, kept, _ := strings.Cut(p.Stdout(), "In another terminal:")
+	for _, m := range regexp.MustCompile(`\$ (.*)\n`).FindAllStringSubmatch(kept, -1) {
+		if !strings.HasPrefix(m[1], "psql") { // not every machine has the client
+			commands = append(commands, m[1])
+		}
+	}
+	r := testbed.Run(t, testbed.Cmd{Path: "/bin/sh", Args: []string{"-euc", strings.Join(commands, "\n")}})
+	if r.Code != 0 || !strings.Contains(r.Stdout, "enrolment-E-11") || !strings.Contains(r.Stdout, `"delivered":1`) {
+		t.Errorf("exit %d\n%s\n%s", r.Code, r.Stdout, r.Stderr)
+	}
+	p.Signal(syscall.SIGTERM)
+	if r := p.Wait(); r.Code != 143 {
+		t.Errorf("exit %d, stderr %q", r.Code, r.Stderr)
 	}
 }
 

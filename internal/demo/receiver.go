@@ -138,7 +138,8 @@ func startReceiver(ctx context.Context, db *sql.DB, secret string, certificate t
 	}
 	go func() {
 		defer close(r.ended)
-		_ = r.server.Serve(tls.NewListener(l, &tls.Config{ //nolint:errcheck // it ends when it is closed, and only then
+		// It ends when it is closed, and only then.
+		_ = r.server.Serve(tls.NewListener(l, &tls.Config{
 			Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		}))
 	}()

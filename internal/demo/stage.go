@@ -145,6 +145,6 @@ func (s *stage) open(role string) (*sql.DB, error) {
 // newSecret is a signing key in the form of Standard Webhooks.
 func newSecret() string {
 	key := make([]byte, 32)
-	rand.Read(key) //nolint:errcheck // it never fails
+	rand.Read(key) // it never fails
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }

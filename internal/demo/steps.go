@@ -38,7 +38,7 @@ func (s *story) wait(ctx context.Context, what string) error {
 			return err
 		}
 		if first {
-			s.talk.print("\n")
+			s.talk.put("\n")
 		}
 		s.talk.countdown(what, d, first)
 		timer := time.NewTimer(min(d+time.Millisecond, 100*time.Millisecond))

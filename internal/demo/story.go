@@ -96,7 +96,7 @@ func (s *story) retry(ctx context.Context) error {
 	for _, d := range computed {
 		names = append(names, fmt.Sprintf("%s at %s", d.subject, clock(d.at)))
 	}
-	s.talk.print("\n")
+	s.talk.put("\n")
 	s.talk.say("The policy put them back: %s.\nNothing sleeps on that; the next tick of cron finds what is due.", strings.Join(names, ", "))
 	if err := s.wait(ctx, "both are due"); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (s *story) accounts(ctx context.Context) error {
 	if failed > 0 {
 		return fmt.Errorf("%w: %d of %d checks failed", ErrAccounts, failed, len(results))
 	}
-	s.talk.print(fmt.Sprintf("\n%s\n", s.talk.styled(bold, fmt.Sprintf(
+	s.talk.put(fmt.Sprintf("\n%s\n", s.talk.styled(bold, fmt.Sprintf(
 		"%d delivered, %d dead, no state change applied twice, every attempt accounted for", wantDelivered, wantDead))))
 	return nil
 }

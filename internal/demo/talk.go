@@ -41,7 +41,7 @@ func newTalk(s *console.Streams, quiet bool) *talk {
 	return t
 }
 
-func (t *talk) print(text string) {
+func (t *talk) put(text string) {
 	if t.err != nil {
 		return
 	}
@@ -62,45 +62,45 @@ func (t *talk) styled(style, text string) string {
 // chapter begins a part of the story.
 func (t *talk) chapter(title string) {
 	t.chapters++
-	t.print("\n" + t.styled(bold, fmt.Sprintf("%d. %s", t.chapters, title)) + "\n")
+	t.put("\n" + t.styled(bold, fmt.Sprintf("%d. %s", t.chapters, title)) + "\n")
 }
 
 // say tells what is going on, in lines that fit 80 columns.
 func (t *talk) say(format string, args ...any) {
-	t.print(indented(fmt.Sprintf(format, args...), func(line string) string { return line }))
+	t.put(indented(fmt.Sprintf(format, args...), func(line string) string { return line }))
 }
 
 // prompt shows a command line as it would be typed.
 func (t *talk) prompt(line string) {
-	t.print("\n" + t.styled(green, "  $ ") + t.styled(bold, line) + "\n")
+	t.put("\n" + t.styled(green, "  $ ") + t.styled(bold, line) + "\n")
 }
 
 // more shows a command line right behind another one.
 func (t *talk) more(line string) {
-	t.print(t.styled(green, "  $ ") + t.styled(bold, line) + "\n")
+	t.put(t.styled(green, "  $ ") + t.styled(bold, line) + "\n")
 }
 
 // output shows what a program answered.
 func (t *talk) output(text string) {
 	if text != "" {
-		t.print(indented(strings.TrimRight(text, "\n"), func(line string) string { return line }))
+		t.put(indented(strings.TrimRight(text, "\n"), func(line string) string { return line }))
 	}
 }
 
 // aside shows what the receiver saw.
 func (t *talk) aside(format string, args ...any) {
-	t.print(indented(fmt.Sprintf(format, args...), func(line string) string { return t.styled(cyan, line) }))
+	t.put(indented(fmt.Sprintf(format, args...), func(line string) string { return t.styled(cyan, line) }))
 }
 
 // verdict shows one account of the end.
 func (t *talk) verdict(a audited) {
 	if len(a.broken) == 0 {
-		t.print("  " + t.styled(green, "ok") + "      " + a.claim + "\n")
+		t.put("  " + t.styled(green, "ok") + "      " + a.claim + "\n")
 		return
 	}
-	t.print("  " + t.styled(red, "FAILED") + "  " + a.claim + "\n")
+	t.put("  " + t.styled(red, "FAILED") + "  " + a.claim + "\n")
 	for _, b := range a.broken {
-		t.print("          " + b + "\n")
+		t.put("          " + b + "\n")
 	}
 }
 
@@ -112,11 +112,11 @@ func (t *talk) countdown(what string, wait time.Duration, first bool) {
 	}
 	text := t.styled(faint, fmt.Sprintf("  … %s in %.1f s", what, max(wait, 0).Seconds()))
 	if t.live {
-		t.print(text)
+		t.put(text)
 		t.over = true
 		return
 	}
-	t.print(text + "\n")
+	t.put(text + "\n")
 }
 
 func indented(text string, style func(string) string) string {
