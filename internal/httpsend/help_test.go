@@ -3,10 +3,12 @@ package httpsend
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,9 +82,62 @@ func receive(t testing.TB, answer func(c net.Conn, s seen) bool) *receiver {
 	})
 }
 
+// corked holds back what is written until it is drawn.
+type corked struct {
+	net.Conn
+	in   bool
+	held []byte
+}
+
+func (c *corked) Write(p []byte) (int, error) {
+	if c.in {
+		c.held = append(c.held, p...)
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *corked) draw() error {
+	c.in = false
+	_, err := c.Conn.Write(c.held)
+	c.held = nil
+	return err
+}
+
+// receiveTLS is the same behind TLS. What one call of answer says is one record for
+// each say, but leaves in one piece.
+func receiveTLS(t testing.TB, config *tls.Config, answer func(c net.Conn, s seen) bool) *receiver {
+	t.Helper()
+	r := receiveWith(t, func(c net.Conn, r *receiver, id int) {
+		cork := &corked{Conn: c}
+		secured := tls.Server(cork, config)
+		defer secured.Close()
+		in := bufio.NewReader(secured)
+		for {
+			s, err := readRequest(in, id)
+			if err != nil {
+				return
+			}
+			r.add(s)
+			cork.in = true
+			more := answer(secured, s)
+			if cork.draw() != nil || !more {
+				return
+			}
+		}
+	})
+	r.url = strings.Replace(r.url, "http:", "https:", 1)
+	return r
+}
+
 func receiveWith(t testing.TB, serve func(c net.Conn, r *receiver, id int)) *receiver {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return receiveAt(t, "127.0.0.1:0", serve)
+}
+
+func receiveAt(t testing.TB, address string, serve func(c net.Conn, r *receiver, id int)) *receiver {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

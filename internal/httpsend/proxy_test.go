@@ -1,0 +1,92 @@
+package httpsend
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"example.com/whctl/internal/work"
+)
+
+// H30: no proxy comes from the environment.
+func TestProxyOfTheEnvironmentIsIgnored(t *testing.T) {
+	proxy := trap(t, "127.0.0.1:0")
+	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+		t.Setenv(name, proxy.url)
+	}
+	rec := receiveAt(t, "127.0.0.2:0", func(c net.Conn, r *receiver, id int) {
+		if s, err := readRequest(bufio.NewReader(c), id); err == nil {
+			r.add(s)
+			say(c, ok)
+		}
+	})
+	c := loopback()
+	c.AllowCIDRs = cidrs("127.0.0.2/32")
+	s := newSender(t, c)
+	// net/http never uses a proxy for the loopback; a name hides it.
+	n := &names{all: map[string][][]string{"r.test.": {{"127.0.0.2"}}}}
+	s.resolver = n.resolver(t)
+	wantClass(t, send(t, s, request("http://r.test:"+port(t, rec)+"/")), work.OK, 200)
+	wantClass(t, send(t, s, request("https://169.254.169.254/")), work.Blocked, 0)
+	if n := proxy.connections(); n != 0 {
+		t.Errorf("the proxy saw %d connections", n)
+	}
+}
+
+// connecting is a proxy that connects everything to address, or refuses.
+func connecting(t *testing.T, address string) *receiver {
+	t.Helper()
+	return receiveWith(t, func(c net.Conn, r *receiver, id int) {
+		req, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			return
+		}
+		r.add(seen{conn: id, body: req.Method + " " + req.RequestURI})
+		if address == "" {
+			say(c, "HTTP/1.1 403 s3cret reason\r\n\r\n")
+			return
+		}
+		to, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		defer to.Close()
+		say(c, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { io.Copy(to, c); to.Close() }()
+		io.Copy(c, to)
+	})
+}
+
+// A configured proxy is used, and may be inside; a written inside address is refused
+// all the same.
+func TestConfiguredProxy(t *testing.T) {
+	ours := newAuthority(t)
+	config := &tls.Config{Certificates: []tls.Certificate{ours.sign(t, x509.Certificate{DNSNames: []string{"hooks.example"}})}}
+	rec := receiveTLS(t, config, func(c net.Conn, _ seen) bool { return say(c, ok) })
+	proxy := connecting(t, strings.TrimPrefix(rec.url, "https://"))
+	c := Config{RequireHTTPS: true, CAFile: ours.file(t), Proxy: proxy.url}
+	s := newSender(t, c)
+	for range 3 {
+		wantClass(t, send(t, s, request("https://hooks.example/TOK-5542")), work.OK, 200)
+	}
+	if got := proxy.seen(); len(got) != 1 || got[0].body != "CONNECT hooks.example:443" {
+		t.Errorf("%+v", got)
+	}
+	wantClass(t, send(t, s, request("https://other.example/")), work.TLS, 0)
+	wantClass(t, send(t, s, request("https://10.0.0.1/")), work.Blocked, 0)
+
+	c.DenyCIDRs = cidrs("127.0.0.0/8")
+	wantClass(t, send(t, newSender(t, c), request("https://hooks.example/")), work.BlockedName, 0)
+
+	c = Config{RequireHTTPS: true, Proxy: connecting(t, "").url}
+	o := send(t, newSender(t, c), request("https://hooks.example/"))
+	wantClass(t, o, work.Connect, 0)
+	if strings.Contains(o.Message, "s3cret") {
+		t.Error(o.Message)
+	}
+}
