@@ -77,11 +77,9 @@ func (s *Store) applyOne(ctx context.Context, tx *sqlx.Tx, there map[string]dest
 	if known {
 		c.Action, statement = work.DestinationChanged, updateDestinationSQL
 	}
-	before, err := row.destination()
-	if known && err != nil {
-		// Headers that somebody put in by hand and that are no references: replaced.
-		before.Headers = map[string]work.Reference{"unreadable": {}}
-	}
+	// The error is about headers that somebody put in by hand and that are no references.
+	// They read as empty ones, which differ from any that could be wanted: replaced.
+	before, _ := row.destination()
 	c.Fields = before.Changes(d)
 	if known && len(c.Fields) == 0 {
 		c.Action = work.DestinationUnchanged

@@ -197,25 +197,34 @@ func awaitLockWaiter(t *testing.T, d *testbed.Database) {
 	}
 }
 
-// Two that apply at once do not get into each other's way: both end well.
-func TestApplyDestinationsAtOnce(t *testing.T) {
+// A destination that another session is about to commit is found, not inserted twice.
+func TestApplyDestinationsWaitsForAnother(t *testing.T) {
 	d := testbed.DB(t)
-	const n = 4
-	errs := make(chan error, n)
-	for range n {
-		s := open(t, d)
-		go func() {
-			_, err := s.ApplyDestinations(t.Context(), []work.Destination{plain("a"), full("b")}, true)
-			errs <- err
-		}()
+	s := open(t, d)
+	tx, err := d.Admin.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for range n {
-		if err := testbed.Await(t, "an apply", errs); err != nil {
-			t.Error(err)
-		}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `INSERT INTO whctl.destinations (name, url) VALUES ('a', 'https://other.example/')`); err != nil {
+		t.Fatal(err)
 	}
-	if rows := testbed.QueryInt(t, d, `SELECT count(*) FROM whctl.destinations`); rows != 2 {
-		t.Errorf("%d rows", rows)
+	type answer struct {
+		changes []work.DestinationChange
+		err     error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		changes, err := s.ApplyDestinations(t.Context(), []work.Destination{plain("a")}, false)
+		done <- answer{changes, err}
+	}()
+	awaitLockWaiter(t, d)
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	got := testbed.Await(t, "the apply", done)
+	if s := summary(got.changes); got.err != nil || s != "a changed url,body,payload_max" {
+		t.Errorf("%s, %v", s, got.err)
 	}
 }
 
