@@ -27,6 +27,13 @@ func watch(t *testing.T, args ...string) *testbed.Process {
 	return testbed.Start(t, testbed.Cmd{Args: append([]string{"demo"}, args...), Env: env})
 }
 
+// reach waits for chapter after chapter, each within the time that one wait may take.
+func reach(p *testbed.Process, chapter int) {
+	for n := range chapter {
+		p.WaitStdout(fmt.Sprintf("\n%d. ", n+1))
+	}
+}
+
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)
@@ -63,7 +70,7 @@ func TestStory(t *testing.T) {
 	for _, want := range []string{
 		`\$ whctl migrate up\n +applied 00001_work_table.sql`,
 		`\$ whctl enqueue --file events.jsonl`,
-		`\$ whctl deliver --once --worker-id tick-a 2>>deliver.log &\n +\$ whctl deliver --once --worker-id tick-b`,
+		`\$ whctl deliver --once --max-time 2s --worker-id tick-a 2>>deliver.log &\n +\$ whctl deliver --once --max-time 2s --worker-id tick-b`,
 		`registrar  503 the registrar is busy, come again: E-04 E-07\n`,
 		`registrar  400 student.birth_date: \[redacted\] is no date, want YYYY-MM-DD: E-11\n`,
 		`11 attempts for 11 deliveries`,
@@ -90,18 +97,20 @@ func TestStory(t *testing.T) {
 func TestStoryIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name   string
-		signal syscall.Signal
-		after  string
-		code   int
+		name    string
+		signal  syscall.Signal
+		chapter int
+		after   string
+		code    int
 	}{
-		{"at the stage", syscall.SIGINT, "gone at the end", 130},
-		{"between commands", syscall.SIGTERM, "$ whctl migrate up", 143},
-		{"while it waits", syscall.SIGINT, "… both are due", 130},
+		{"at the stage", syscall.SIGINT, 1, "gone at the end", 130},
+		{"between commands", syscall.SIGTERM, 1, "$ whctl migrate up", 143},
+		{"while it waits", syscall.SIGINT, 4, "… they are due", 130},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := watch(t)
+			reach(p, c.chapter)
 			p.WaitStdout(c.after)
 			p.Signal(c.signal)
 			if r := p.Wait(); r.Code != c.code || strings.Contains(r.Stdout, lastLine) {
@@ -115,9 +124,7 @@ func TestStoryIsBrokenOff(t *testing.T) {
 func TestStoryIsKept(t *testing.T) {
 	t.Parallel()
 	p := watch(t, "--keep")
-	for n := range 9 { // each chapter within the time that one wait may take
-		p.WaitStdout(fmt.Sprintf("\n%d. ", n+1))
-	}
+	reach(p, 9)
 	p.WaitStdout("$ psql 'postgres:///")
 	var commands []string
 	_, kept, _ := strings.Cut(p.Stdout(), "In another terminal:")

@@ -15,14 +15,18 @@ import (
 	"example.com/whctl/internal/localpg"
 )
 
+// tickTime is how long the two ticks at once may claim.
+const tickTime = "2s"
+
 // configuration is what a user of the story would write, with short times so that nobody
-// has to wait long.
+// has to wait long. They leave room for a slow machine: a request may take seconds, and
+// base is longer than tickTime, so that no tick meets what it has itself put back.
 const configuration = `policies:
   default:
-    timeout: 4s
+    timeout: 5s
     write_margin: 1s
-    lease: 8s
-    backoff: {type: exponential, base: 1s, cap: 15m, jitter: 0.2}
+    lease: 9s
+    backoff: {type: exponential, base: 3s, cap: 15m, jitter: 0.2}
     max_in_flight: 4
 egress:
   allow_cidrs: [127.0.0.1/32]   # the registrar of this demo
