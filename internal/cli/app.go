@@ -98,5 +98,5 @@ func (a *app) operator(flag string) string {
 }
 
 func (a *app) warn(format string, args ...any) {
-	_, _ = fmt.Fprintln(a.io.Err, "whctl: "+render.Visible(fmt.Sprintf(format, args...)))
+	a.io.Say("whctl: " + fmt.Sprintf(format, args...))
 }

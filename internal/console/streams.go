@@ -11,6 +11,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
+
+	"example.com/whctl/internal/render"
 )
 
 // Streams are the standard streams of a command and what is known about them.
@@ -103,6 +105,11 @@ func (s *Streams) env(key string) string {
 }
 
 func (s *Streams) dumb() bool { return s.env("TERM") == "dumb" }
+
+// Say writes one line to Err, made visible, and never into a progress bar.
+func (s *Streams) Say(text string) {
+	_, _ = s.talk([]byte(render.Visible(text) + "\n")) // with Err gone there is nobody to tell
+}
 
 // talk writes to Err as a whole, after wiping a progress bar off the line.
 func (s *Streams) talk(p []byte) (int, error) {

@@ -26,6 +26,7 @@ GRANT EXECUTE ON FUNCTION whctl.cancel(text, text) TO whctl_producer, whctl_oper
 -- names it commits, asks for UPDATE of at least one column: the least one is updated_at.
 GRANT SELECT, UPDATE (updated_at) ON whctl.destinations TO whctl_worker;
 GRANT SELECT, INSERT ON whctl.envelopes TO whctl_worker;
+GRANT USAGE ON SEQUENCE whctl.envelopes_id_seq TO whctl_worker, whctl_operator;
 GRANT SELECT, INSERT, UPDATE ON whctl.deliveries TO whctl_worker;
 GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_worker;
 
