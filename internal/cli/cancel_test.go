@@ -50,8 +50,14 @@ func TestCancelPutsTheOperatorOnRecord(t *testing.T) {
 
 func TestCancelWantsAReasonBeforeItConnects(t *testing.T) {
 	for _, args := range [][]string{
-		{"x"}, {"x", "--reason", ""}, {"x", "--reason", " \t"}, {"x", "--reason", "\xff"}, {"x", "--reason", "why", "--operator", " "},
-		{"a b", "--reason", "why"}, {strings.Repeat("x", 129), "--reason", "why"}, {"--reason", "why"},
+		{"x"},
+		{"x", "--reason", ""},
+		{"x", "--reason", " \t"},
+		{"x", "--reason", "\xff"},
+		{"x", "--reason", "why", "--operator", " "},
+		{"a b", "--reason", "why"},
+		{strings.Repeat("x", 129), "--reason", "why"},
+		{"--reason", "why"},
 	} {
 		got := call{args: append([]string{"cancel", "--database-url", "postgres://127.0.0.1:1/x"}, args...)}.run(t)
 		if got.code != exitUsage || got.out != "" {

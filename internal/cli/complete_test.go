@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"example.com/whctl/internal/console"
+	"example.com/whctl/internal/pgstore"
 	"example.com/whctl/internal/testbed"
 )
 
@@ -74,5 +77,26 @@ func TestCompletionWithoutADatabase(t *testing.T) {
 	}
 	if took := time.Since(start); took < completionTime/2 || took > 4*completionTime {
 		t.Errorf("a silent database was waited for %v", took)
+	}
+}
+
+// Even a call that does not end with its context is not waited for.
+func TestCompletionIsBounded(t *testing.T) {
+	d := testbed.DB(t)
+	s, _, _, _ := console.Test()
+	a := &app{io: s}
+	a.global.databaseURL, a.global.schema = d.URL, "whctl"
+	release := make(chan struct{})
+	defer close(release)
+	done := make(chan []string, 1)
+	go func() {
+		words, _ := a.fromStore(func(context.Context, *pgstore.Store) ([]string, error) {
+			<-release
+			return []string{"late"}, nil
+		})
+		done <- words
+	}()
+	if got := testbed.Await(t, "completion", done); got != nil {
+		t.Errorf("%v", got)
 	}
 }

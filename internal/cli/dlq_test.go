@@ -177,8 +177,18 @@ func TestDLQListFiltersAreValues(t *testing.T) {
 
 func TestDLQListRefusesBadValuesBeforeItConnects(t *testing.T) {
 	for _, args := range [][]string{
-		{"--limit", "0"}, {"--limit", "-1"}, {"--limit", "x"}, {"--limit", "99999999999999999999"}, {"--class", "timeouts"}, {"--class", ""},
-		{"--status", "5xx"}, {"--after", "x"}, {"-o", "yaml"}, {"--jq", "."[:0] + ".["}, {"-o", "table", "--jq", "."}, {"--tenant", "\xff"},
+		{"--limit", "0"},
+		{"--limit", "-1"},
+		{"--limit", "x"},
+		{"--limit", "99999999999999999999"},
+		{"--class", "timeouts"},
+		{"--class", ""},
+		{"--status", "5xx"},
+		{"--after", "x"},
+		{"-o", "yaml"},
+		{"--jq", "."[:0] + ".["},
+		{"-o", "table", "--jq", "."},
+		{"--tenant", "\xff"},
 	} {
 		got := call{args: append([]string{"dlq", "list", "--database-url", "postgres://127.0.0.1:1/x"}, args...)}.run(t)
 		if got.code != exitUsage || got.out != "" {

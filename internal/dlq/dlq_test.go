@@ -132,8 +132,16 @@ func TestSelections(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	for _, bad := range []Selection{
-		{Classes: []string{"Timeout"}}, {Classes: []string{""}}, {Classes: []string{"time%"}}, {Statuses: []string{""}}, {Statuses: []string{"5xx"}},
-		{Statuses: []string{"0"}}, {Statuses: []string{"-1"}}, {Statuses: []string{"70000"}}, {Tenants: []string{"\xff"}}, {EventTypes: []string{"a\x00b"}},
+		{Classes: []string{"Timeout"}},
+		{Classes: []string{""}},
+		{Classes: []string{"time%"}},
+		{Statuses: []string{""}},
+		{Statuses: []string{"5xx"}},
+		{Statuses: []string{"0"}},
+		{Statuses: []string{"-1"}},
+		{Statuses: []string{"70000"}},
+		{Tenants: []string{"\xff"}},
+		{EventTypes: []string{"a\x00b"}},
 	} {
 		if _, err := bad.Filter(); !errors.Is(err, work.ErrUsage) {
 			t.Errorf("%+v: %v", bad, err)

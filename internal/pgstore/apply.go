@@ -107,8 +107,10 @@ func destinationArgs(d work.Destination) ([]any, error) {
 		tenants = []string{}
 	}
 	return []any{
-		d.Name, d.URL, d.Policy, d.Key, string(text), sql.NullInt64{Int64: int64(d.MaxInFlight), Valid: d.MaxInFlight != 0},
-		nullable(d.Rate), pq.Array(tenants), nullable(string(d.Body)), sql.NullInt64{Int64: d.PayloadMax, Valid: d.PayloadMax != 0},
+		d.Name, d.URL, d.Policy, d.Key, string(text),
+		sql.NullInt64{Int64: int64(d.MaxInFlight), Valid: d.MaxInFlight != 0},
+		nullable(d.Rate), pq.Array(tenants), nullable(string(d.Body)),
+		sql.NullInt64{Int64: d.PayloadMax, Valid: d.PayloadMax != 0},
 	}, nil
 }
 

@@ -96,8 +96,10 @@ func TestDeadLettersRow(t *testing.T) {
 	}
 	version := testbed.QueryString(t, d, `SELECT event_version FROM whctl.envelopes`)
 	l.DiedAt, l.EventAt = time.Time{}, time.Time{}
-	want := work.Letter{DeliveryID: id, Destination: "r", Subject: "E-1", EventType: "test.happened", EventVersion: version, Class: work.Rejected,
-		Status: 400, Reason: work.ReasonPermanent, Fingerprint: "f", Attempts: 1, Generation: 1, PayloadBytes: 2}
+	want := work.Letter{
+		DeliveryID: id, Destination: "r", Subject: "E-1", EventType: "test.happened", EventVersion: version, Class: work.Rejected,
+		Status: 400, Reason: work.ReasonPermanent, Fingerprint: "f", Attempts: 1, Generation: 1, PayloadBytes: 2,
+	}
 	if l != want {
 		t.Errorf("got  %+v\nwant %+v", l, want)
 	}

@@ -66,8 +66,8 @@ func (d Destination) fields() []field {
 		{"key", d.Key},
 		{"max_in_flight", numberOrNone(int64(d.MaxInFlight))},
 		{"rate", d.Rate},
-		{"headers", d.headerText()},
-		{"tenants", tenantText(d.Tenants)},
+		{"headers", d.HeaderText()},
+		{"tenants", d.TenantText()},
 		{"body", string(d.Body)},
 		{"payload_max", numberOrNone(d.PayloadMax)},
 	}
@@ -80,8 +80,8 @@ func numberOrNone(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// headerText is the references, for comparing and for people.
-func (d Destination) headerText() string {
+// HeaderText is the headers and their references on one line.
+func (d Destination) HeaderText() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
 		parts = append(parts, name+": "+d.Headers[name].String())
@@ -89,10 +89,10 @@ func (d Destination) headerText() string {
 	return strings.Join(parts, ", ")
 }
 
-// tenantText quotes each, for a tenant may hold a comma.
-func tenantText(tenants []string) string {
-	quoted := make([]string, len(tenants))
-	for i, t := range tenants {
+// TenantText is the tenants on one line, each quoted, for one may hold a comma.
+func (d Destination) TenantText() string {
+	quoted := make([]string, len(d.Tenants))
+	for i, t := range d.Tenants {
 		quoted[i] = strconv.Quote(t)
 	}
 	return strings.Join(quoted, ", ")
