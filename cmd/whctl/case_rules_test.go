@@ -126,14 +126,28 @@ func TestAHeldDestinationAlertsAndKeepsItsWork(t *testing.T) {
 	b := newBench(t)
 	defer b.check()
 	r := b.receiver("r", nil)
-	testbed.Exec(t, b.db, `INSERT INTO whctl.destinations (name, url, policy) VALUES ('other', 'https://r.example/', 'nosuch')`)
-	good, held := b.due("r", 2), b.due("other", 2)
+	testbed.Exec(t, b.db, `
+INSERT INTO whctl.destinations (name, url, policy, signing_key, headers) VALUES
+  ('policy', 'https://r.example/', 'nosuch-policy', '', '{}'),
+  ('key', 'https://r.example/', 'default', 'nosuch-key', '{}'),
+  ('header', 'https://r.example/', 'default', '', '{"X-Token": {"env": "NOSUCH_VARIABLE"}}'),
+  ('literal', 'https://r.example/', 'default', '', '{"X-Token": "s3cr3t"}')`)
+	good := b.due("r", 2)
+	var held []string
+	for _, name := range []string{"policy", "key", "header", "literal"} {
+		held = append(held, b.due(name, 2)...)
+	}
 	res := b.must(78, "deliver", "--once", "-o", "json")
-	if s := b.summaryOf(res); s.Delivered != 2 || s.DueRemaining != 2 {
+	if s := b.summaryOf(res); s.Delivered != 2 || s.DueRemaining != 8 {
 		t.Errorf("summary %+v", s)
 	}
-	if !strings.Contains(res.Stderr, "nosuch") {
-		t.Errorf("stderr does not name the policy: %s", res.Stderr)
+	for _, name := range []string{"nosuch-policy", "nosuch-key", "NOSUCH_VARIABLE", `headers of destination "literal"`} {
+		if !strings.Contains(strings.ReplaceAll(res.Stderr, `\"`, `"`), name) {
+			t.Errorf("stderr does not name %s: %s", name, res.Stderr)
+		}
+	}
+	if strings.Contains(res.Stderr, "s3cr3t") {
+		t.Errorf("stderr quotes the literal: %s", res.Stderr)
 	}
 	b.eachOnce(good, r)
 	for _, id := range held {

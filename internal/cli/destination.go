@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -60,8 +61,20 @@ func runDestinationList(ctx context.Context, a *app, reveal bool) error {
 		if err != nil {
 			return err
 		}
-		return destinationView(reveal).Write(a.io.Out, format, list)
+		if err := destinationView(reveal).Write(a.io.Out, format, list); err != nil {
+			return err
+		}
+		return faults(list)
 	})
+}
+
+// faults are what keeps destinations from being used, each on a line.
+func faults(list []work.Destination) error {
+	var all []error
+	for _, d := range list {
+		all = append(all, d.Fault)
+	}
+	return errors.Join(all...)
 }
 
 func newDestinationShowCmd(a *app) *cobra.Command {
@@ -107,9 +120,14 @@ func runDestinationShow(ctx context.Context, a *app, name string, reveal bool) e
 		}
 		one := loadedDestination{d, load, reveal}
 		if forPeople(format) {
-			return render.Fields(a.io.Out, format, one.fields())
+			err = render.Fields(a.io.Out, format, one.fields())
+		} else {
+			err = render.One(a.io.Out, format, loadedView(), one)
 		}
-		return render.One(a.io.Out, format, loadedView(), one)
+		if err != nil {
+			return err
+		}
+		return d.Fault
 	})
 }
 

@@ -58,6 +58,9 @@ func (a *app) newEndpoints(c *config.Config, places int) (*endpoints, error) {
 // endpoint makes d ready. Its errors hold deliveries back until the configuration has
 // been mended, instead of killing them.
 func (e *endpoints) endpoint(d work.Destination) (deliver.Endpoint, error) {
+	if d.Fault != nil {
+		return deliver.Endpoint{}, d.Fault
+	}
 	p, ok := e.config.Policies[d.Policy]
 	if !ok {
 		return deliver.Endpoint{}, fmt.Errorf("policy %q is not configured", d.Policy)

@@ -170,7 +170,7 @@ func detailFields(d work.Detail) []render.Field {
 		{Name: "Event at", Value: render.Time(d.EventAt)},
 		{Name: "Not after", Value: render.Time(d.NotAfter)},
 		{Name: "Payload", Value: render.Bytes(d.PayloadBytes)},
-		{Name: "Generation", Value: fmt.Sprintf("%d, with %d attempts", d.Generation, d.Attempts)},
+		{Name: "Generation", Value: fmt.Sprintf("%d, attempts in it: %d", d.Generation, d.Attempts)},
 	}
 	switch d.State {
 	case work.Scheduled:

@@ -77,11 +77,11 @@ func (s *Store) applyOne(ctx context.Context, tx *sqlx.Tx, there map[string]dest
 	if known {
 		c.Action, statement = work.DestinationChanged, updateDestinationSQL
 	}
-	// The error is about headers that somebody put in by hand and that are no references.
-	// They read as empty ones, which differ from any that could be wanted: replaced.
-	before, _ := row.destination()
+	// Headers that somebody put in by hand and that are no references read as empty ones;
+	// a row with that fault is written anew in any case.
+	before := row.destination()
 	c.Fields = before.Changes(d)
-	if known && len(c.Fields) == 0 {
+	if known && len(c.Fields) == 0 && before.Fault == nil {
 		c.Action = work.DestinationUnchanged
 		return c, nil
 	}

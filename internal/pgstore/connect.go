@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -44,6 +45,8 @@ type Store struct {
 	db       *sqlx.DB
 	schema   string
 	settings string // of every transaction
+	// known: the last enqueue met deliveries that were there before, so the next may too.
+	known atomic.Bool
 }
 
 // txSettings are made in every transaction: as start-up parameters a pooler would refuse

@@ -34,7 +34,7 @@ func (s *Store) Destinations(ctx context.Context) ([]work.Destination, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list destinations: %w", err)
 	}
-	return destinations(rows)
+	return destinations(rows), nil
 }
 
 // Destination reads one destination and what it has to do. An unknown name is
@@ -52,8 +52,7 @@ func (s *Store) Destination(ctx context.Context, name string) (work.Destination,
 	if err != nil {
 		return work.Destination{}, load, destinationFault("read", name, err)
 	}
-	d, err := row.destination()
-	return d, load, err
+	return row.destination(), load, nil
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -21,18 +22,23 @@ var errVanished = errors.New("the delivery that was there before has just been r
 // COMMIT is asked for, so that no order is counted twice. An error that wraps
 // work.ErrData is about the content of at least one of them; nothing was kept then.
 func (s *Store) Enqueue(ctx context.Context, orders []work.Order) ([]work.Receipt, error) {
+	hopeful := !s.known.Load()
 	for try := 1; ; try++ {
 		var receipts []work.Receipt
 		err := s.certain(ctx, func(tx *sqlx.Tx) (err error) {
-			receipts, err = s.stager(tx).put(ctx, orders)
+			receipts, err = (&stager{store: s, tx: tx, hopeful: hopeful}).put(ctx, orders)
 			return err
 		})
-		if errors.Is(err, errVanished) && try < contentionTries {
+		switch {
+		case hopeful && pq.As(err, "23505") != nil:
+			hopeful = false
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, errVanished) && try < contentionTries:
+			continue
+		case err != nil:
 			return nil, fmt.Errorf("enqueue %d deliveries: %w", len(orders), dataFault(err))
 		}
+		s.known.Store(slices.ContainsFunc(receipts, func(r work.Receipt) bool { return r.Result != work.Enqueued }))
 		return receipts, nil
 	}
 }
@@ -45,15 +51,11 @@ var errDrop = errors.New("not to be kept")
 // error, and so is an unanswered COMMIT whose transaction the server does not have.
 func (s *Store) EnqueueAll(ctx context.Context, f func(put func([]work.Order) ([]work.Receipt, error)) (bool, error)) error {
 	var id string
-	err := persist(ctx, func() error { return s.once(ctx, nil, func(*sqlx.Tx) error { return nil }) })
-	if err != nil {
-		return fmt.Errorf("enqueue: %w", err)
-	}
-	err = s.once(ctx, nil, func(tx *sqlx.Tx) error {
+	err := s.once(ctx, nil, func(tx *sqlx.Tx) error {
 		if err := tx.GetContext(ctx, &id, transactionIDSQL); err != nil {
 			return err
 		}
-		stager := s.stager(tx)
+		stager := &stager{store: s, tx: tx}
 		keep, err := f(func(orders []work.Order) ([]work.Receipt, error) {
 			receipts, err := stager.put(ctx, orders)
 			return receipts, fault(err)

@@ -44,7 +44,7 @@ func (s *Store) DueDestinations(ctx context.Context) ([]work.Destination, error)
 	if err != nil {
 		return nil, fmt.Errorf("find destinations with due deliveries: %w", err)
 	}
-	return destinations(rows)
+	return destinations(rows), nil
 }
 
 // destinationRow is a row of whctl.destinations.
@@ -64,29 +64,24 @@ type destinationRow struct {
 	UpdatedAt   time.Time        `db:"updated_at"`
 }
 
-func destinations(rows []destinationRow) ([]work.Destination, error) {
+func destinations(rows []destinationRow) []work.Destination {
 	out := make([]work.Destination, len(rows))
 	for i, r := range rows {
-		d, err := r.destination()
-		if err != nil {
-			return nil, err
-		}
-		out[i] = d
+		out[i] = r.destination()
 	}
-	return out, nil
+	return out
 }
 
-func (r destinationRow) destination() (work.Destination, error) {
+func (r destinationRow) destination() work.Destination {
 	d := work.Destination{
 		ID: r.ID, Name: r.Name, URL: r.URL, Policy: r.Policy, Key: r.SigningKey,
 		MaxInFlight: int(r.MaxInFlight.V), Rate: r.Rate.V, Tenants: r.Tenants,
 		Body: work.BodyKind(r.Body.V), PayloadMax: r.PayloadMax.V, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 	if err := json.Unmarshal([]byte(r.Headers), &d.Headers); err != nil {
-		return d, fmt.Errorf("%w: headers of destination %q: want an object of references such as {\"X-Token\": {\"env\": \"TOKEN\"}}",
-			work.ErrConfig, r.Name)
+		d.Fault = fmt.Errorf("%w: headers of destination %q are no references; mend them with: whctl destination apply", work.ErrConfig, r.Name)
 	}
-	return d, nil
+	return d
 }
 
 const nowSQL = `SELECT now()`

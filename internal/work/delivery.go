@@ -94,6 +94,7 @@ type Destination struct {
 	PayloadMax  int64                // bytes, fixed by `destination apply`; 0: the default of 256 KiB
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+	Fault       error // why the row cannot be used as it stands, as after an edit by hand; nil: it can
 }
 
 // Reference says where a secret value comes from: one of an environment variable
