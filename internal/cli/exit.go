@@ -22,7 +22,6 @@ const (
 	exitMore        = 10
 	exitUsage       = 64
 	exitUnreachable = 69
-	exitOverlap     = 75
 	exitGrant       = 77
 	exitConfig      = 78
 	exitInterrupted = 130
@@ -48,7 +47,6 @@ var exits = [...]Exit{
 	{exitMore, "with --detailed-exitcode: it stopped at its own limit with work left", "nothing"},
 	{exitUsage, "usage: an unknown command or flag, or a bad value; nothing was touched", "alert, do not retry"},
 	{exitUnreachable, "the database is unreachable, refuses the log-in, is read-only, or was lost", "retry at the next tick"},
-	{exitOverlap, "another run holds the lock and --no-overlap was given", "nothing"},
 	{exitGrant, "the database role lacks a grant; it is named", "alert"},
 	{exitConfig, "configuration error, or the schema is missing, older or newer than this binary knows", "alert, do not retry"},
 	{exitInterrupted, "stopped by SIGINT, after recording what was in flight", "-"},
