@@ -37,7 +37,6 @@ func TestStatusIsTheAnswer(t *testing.T) {
 		{"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n", work.Rejected, 410, "410 Gone"},
 		{"HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n", work.Protocol, 99, "099 : no final status that HTTP knows"},
 		{"HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n", work.Protocol, 999, "999 : no final status that HTTP knows"},
-		{"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", work.Protocol, 101, "101 Switching Protocols: no final status that HTTP knows"},
 		{"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + ok, work.OK, 200, ""},
 		{"", work.Reset, 0, "127.0.0.1 closed the connection without an answer"},
 		{"HTTP/1.1 200 OK\r\nX: 1\r\n", work.Reset, 0, "127.0.0.1 closed the connection without an answer"},
@@ -54,6 +53,23 @@ func TestStatusIsTheAnswer(t *testing.T) {
 		if n := len(rec.seen()); n != 1 {
 			t.Errorf("%.40q: %d POSTs", c.answer, n)
 		}
+	}
+}
+
+// A receiver that changes the protocol has not answered; nothing is read of what it
+// says then.
+func TestOtherProtocol(t *testing.T) {
+	done := make(chan struct{})
+	rec := receive(t, func(c net.Conn, _ seen) bool {
+		say(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello")
+		<-done
+		return false
+	})
+	o := send(t, newSender(t, loopback()), request(rec.url))
+	close(done)
+	wantClass(t, o, work.Protocol, 101)
+	if o.Message != "101 Switching Protocols: no final status that HTTP knows" || o.Excerpt != "" {
+		t.Errorf("%+v", o)
 	}
 }
 
@@ -175,6 +191,26 @@ func TestExcerptsCanBeStored(t *testing.T) {
 	r.SuccessBodyMax = 10
 	if o := send(t, s, r); o.Class != work.OK || o.Excerpt != "\uFFFD [cleaned]" {
 		t.Errorf("%+v", o)
+	}
+}
+
+func TestCleanCutsBetweenLetters(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		cut   bool
+		want  string
+	}{
+		{"é\xc3", 10, true, "é [cut]"}, // the reader cut it
+		{"é\xc3", 10, false, "é\uFFFD [cleaned]"},
+		{"aéé", 4, false, "aé [cut]"},
+		{"aé", 3, false, "aé"},
+		{"", 0, false, ""},
+		{"", 0, true, "[cut]"},
+	} {
+		if got := clean(c.text, c.limit, c.cut); strings.TrimSpace(got) != c.want {
+			t.Errorf("%q to %d: %q, want %q", c.text, c.limit, got, c.want)
+		}
 	}
 }
 

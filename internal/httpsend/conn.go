@@ -71,8 +71,8 @@ func watch(conn net.Conn) (*watchedConn, error) {
 }
 
 // begin hands the connection to a request. It waits until the last answer has been
-// consumed to its end (net/http offers a connection for reuse a moment before that);
-// when more than the answer was there, or the connection ended, nothing can be written.
+// consumed to its end, for net/http offers a connection for reuse a moment before that;
+// whether there was more than the answer, mayWrite looks then.
 func (c *watchedConn) begin(ex *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *watchedConn) begin(ex *exchange) {
 			c.changed.Wait()
 		}
 	}
-	if !c.waiting || c.cut {
+	if c.cut {
 		c.end()
 	}
 }

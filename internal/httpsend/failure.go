@@ -73,9 +73,9 @@ func (ex *exchange) unconnected(err error, t *target) work.Outcome {
 		return work.Outcome{Class: refused.class, Message: whose + ": " + refused.text}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return work.Outcome{Class: work.DNS, Message: whose + ": no such host"}
-	case errors.As(err, &dns):
+	case errors.As(err, &dns) && time.Now().Before(ex.deadline):
 		return work.Outcome{Class: work.DNS, Message: whose + ": the name could not be resolved"}
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case dns != nil, errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return ex.timedOut()
 	}
 	if text, ok := tlsFault(err, whose); ok {

@@ -173,6 +173,22 @@ func TestURLs(t *testing.T) {
 	}
 }
 
+// What was judged is what is dialled, and what the receiver is told.
+func TestHostIsMapped(t *testing.T) {
+	g, err := newGuard(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for raw, want := range map[string]string{
+		"https://１.１.１.１/": "1.1.1.1", "https://1。1。1。1:443/": "1.1.1.1:443", "https://Bücher.Example./": "xn--bcher-kva.example",
+		"https://[2606:4700:0::1111]/": "[2606:4700::1111]", "https://[2606:4700:0::1111]:443/": "[2606:4700::1111]:443",
+	} {
+		if to, r := g.target(raw); r != nil || to.url.Host != want {
+			t.Errorf("%s: %+v, %+v, want %s", raw, to, r, want)
+		}
+	}
+}
+
 func TestCheckURL(t *testing.T) {
 	s := newSender(t, Config{RequireHTTPS: true})
 	if err := s.CheckURL("https://hooks.example/"); err != nil {

@@ -3,10 +3,12 @@ package httpsend
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -117,7 +119,7 @@ func TestNamesThatResolveInside(t *testing.T) {
 }
 
 func TestNamesThatDoNotResolve(t *testing.T) {
-	n := &names{all: map[string][][]string{}}
+	n := &names{all: map[string][][]string{"public.test.": {{"198.41.0.4"}}}}
 	s := newSender(t, Config{})
 	s.resolver = n.resolver(t)
 	o := send(t, s, request("http://nowhere.test/TOK-5542"))
@@ -126,13 +128,33 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 		t.Error(o.Message)
 	}
 	// A public name keeps to the public ports, also where inside addresses may have others.
-	n.all["public.test."] = [][]string{{"198.41.0.4"}}
-	s = newSender(t, loopback())
-	s.resolver = n.resolver(t)
-	o = send(t, s, request("http://public.test:22/"))
+	public := newSender(t, loopback())
+	public.resolver = s.resolver
+	o = send(t, public, request("http://public.test:22/"))
 	wantClass(t, o, work.BlockedName, 0)
 	if !strings.Contains(o.Message, "egress.ports") {
 		t.Error(o.Message)
+	}
+}
+
+// A name server that does not answer is given up with the request. (The resolver would
+// go on for 5 s each time, and end with its own deadline.)
+func TestDialEndsWithTheRequest(t *testing.T) {
+	ended := make(chan error, 1)
+	s := newSender(t, Config{})
+	s.resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		select {
+		case ended <- ctx.Err():
+		default:
+		}
+		return nil, ctx.Err()
+	}}
+	r := request("http://nowhere.test/")
+	r.Timeout = 50 * time.Millisecond
+	wantClass(t, send(t, s, r), work.Timeout, 0)
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

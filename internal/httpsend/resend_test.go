@@ -2,6 +2,8 @@ package httpsend
 
 import (
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"example.com/whctl/internal/work"
@@ -59,5 +61,37 @@ func TestClosedIdleConnectionCostsNothing(t *testing.T) {
 		if got := rec.seen(); len(got) != 50 {
 			t.Errorf("%d POSTs by 50 calls", len(got))
 		}
+	}
+}
+
+// When net/http tries to send a request again, one idle connection pays for it, and
+// nothing is dialled.
+func TestResendStopsAtOnce(t *testing.T) {
+	both := make(chan struct{})
+	arrived := make(chan struct{}, 2)
+	var breaks atomic.Bool
+	rec := receive(t, func(c net.Conn, _ seen) bool {
+		if breaks.Load() {
+			return false
+		}
+		arrived <- struct{}{}
+		<-both
+		return say(c, ok)
+	})
+	s := newSender(t, loopback())
+	r := request(rec.url)
+	r.Body = nil
+	var sends sync.WaitGroup
+	for range 2 {
+		sends.Go(func() { wantClass(t, send(t, s, r), work.OK, 200) })
+	}
+	<-arrived
+	<-arrived
+	close(both)
+	sends.Wait()
+	breaks.Store(true)
+	wantClass(t, send(t, s, r), work.Reset, 0)
+	if got := rec.seen(); len(got) != 3 || rec.connections() != 2 {
+		t.Errorf("%d POSTs by 3 calls, %d connections", len(got), rec.connections())
 	}
 }

@@ -207,6 +207,26 @@ func TestBeginWaitsForTheReader(t *testing.T) {
 	wantNothingWritten(t, stuck, ex)
 }
 
+// After the time limit nothing is written, not even the alert that ends TLS: it could
+// wait for seconds on a peer that reads nothing.
+func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
+	c, _ := pair(t)
+	ex := newTestExchange(t)
+	c.begin(ex)
+	ex.cancel(errTimeout)
+	wantNothingWritten(t, c, ex)
+}
+
+// A connection on which a write failed swallows what is written. It carries no other
+// request.
+func TestCutConnectionIsNotUsedAgain(t *testing.T) {
+	c, _, _ := answered(t)
+	c.cut = true
+	ex := newTestExchange(t)
+	c.begin(ex)
+	wantNothingWritten(t, c, ex)
+}
+
 // A receiver that sends an answer to nothing on an idle connection: the next delivery
 // goes over a new one. What it sent appears in no log.
 func TestStrayAnswerLaterEndsTheConnection(t *testing.T) {

@@ -85,6 +85,9 @@ func secure(t *testing.T, c *tls.Config) (url string, requests *atomic.Int32) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		requests.Add(1)
+		if r.ProtoMajor != 1 {
+			t.Errorf("the request came by %s", r.Proto)
+		}
 	}))
 	s.TLS = c
 	s.EnableHTTP2 = true
@@ -191,6 +194,20 @@ func TestOneToOneOverTLS(t *testing.T) {
 	if n := len(rec.seen()); n != sends {
 		t.Errorf("%d POSTs by %d calls", n, sends)
 	}
+}
+
+// A receiver that never ends the handshake gets rid of us when the request that wanted
+// it has timed out: net/http alone would go on.
+func TestHandshakeEndsWithTheRequest(t *testing.T) {
+	gone := make(chan struct{})
+	rec := receiveWith(t, func(c net.Conn, _ *receiver, _ int) {
+		io.Copy(io.Discard, c)
+		close(gone)
+	})
+	r := request(strings.Replace(rec.url, "http:", "https:", 1))
+	r.Timeout = 50 * time.Millisecond
+	wantClass(t, send(t, newSender(t, loopback()), r), work.Timeout, 0)
+	<-gone
 }
 
 func TestCAFileThatIsNone(t *testing.T) {
