@@ -148,12 +148,14 @@ func TestSlowBody(t *testing.T) {
 func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 	for name, then := range map[string]func(net.Conn){
 		"closes": func(net.Conn) {},
-		"resets": func(c net.Conn) { c.(*net.TCPConn).CloseWrite(); io.CopyN(io.Discard, c, 64<<10) },
+		"resets": func(c net.Conn) { _ = c.(*net.TCPConn).CloseWrite(); _, _ = io.CopyN(io.Discard, c, 64<<10) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := receiveWith(t, func(c net.Conn, r *receiver, id int) {
 				head := make([]byte, 100)
-				io.ReadFull(c, head)
+				if _, err := io.ReadFull(c, head); err != nil {
+					return
+				}
 				say(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig")
 				then(c)
 			})

@@ -54,7 +54,7 @@ func BenchmarkSend(b *testing.B) {
 		b.SetParallelism(32)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				req, err := http.NewRequest(http.MethodPost, rec.url, bytes.NewReader(r.Body))
+				req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, rec.url, bytes.NewReader(r.Body))
 				if err != nil {
 					b.Error(err)
 					return

@@ -49,7 +49,9 @@ func (n *names) resolver(t *testing.T) *net.Resolver {
 			if err != nil {
 				return
 			}
-			pc.WriteTo(n.reply(buf[:size]), from)
+			if _, err := pc.WriteTo(n.reply(buf[:size]), from); err != nil {
+				return
+			}
 		}
 	})
 	t.Cleanup(func() { pc.Close(); done.Wait() })

@@ -2,6 +2,7 @@ package httpsend
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -54,14 +55,15 @@ func connecting(t *testing.T, address string) *receiver {
 			say(c, "HTTP/1.1 403 s3cret reason\r\n\r\n")
 			return
 		}
-		to, err := net.Dial("tcp", address)
+		var d net.Dialer
+		to, err := d.DialContext(context.Background(), "tcp", address)
 		if err != nil {
 			return
 		}
 		defer to.Close()
 		say(c, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { io.Copy(to, c); to.Close() }()
-		io.Copy(c, to)
+		go func() { _, _ = io.Copy(to, c); to.Close() }()
+		_, _ = io.Copy(c, to)
 	})
 }
 

@@ -15,8 +15,7 @@ func TestAnswersThatQuoteTheRequest(t *testing.T) {
 	quote := "Cannot POST /hook/TOK-5542?token=Q-9910\n" + `url="\/hook\/TOK-5542" token Q-9910 (TOK-5542)` +
 		" auth: Bearer Pw-7731, Pw-7731, key whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw," +
 		` jane@school.example is no address of Zoë Doe (phone 5551234567) {"name":"O\"Neil"}: enrolment E-11 has no field 'student'; d-1`
-	var rec *receiver
-	rec = receive(t, func(c net.Conn, _ seen) bool {
+	rec := receive(t, func(c net.Conn, _ seen) bool {
 		return say(c, fmt.Sprintf("HTTP/1.1 400 %s\r\nContent-Length: %d\r\n\r\n%s", strings.ReplaceAll(quote, "\n", " "), len(quote), quote))
 	})
 	r := request(rec.url + "/hook/TOK-5542?token=Q-9910")

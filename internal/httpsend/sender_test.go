@@ -3,6 +3,7 @@ package httpsend
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -107,16 +108,25 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	rec := receive(t, func(c net.Conn, _ seen) bool { return say(c, ok) })
 	s := newSender(t, loopback())
 	for _, key := range []Key{"", "whsec_", "whsec_no base64!", "plain text"} {
+		if _, err := ParseKey(string(key)); !errors.Is(err, work.ErrConfig) || len(key) > 6 && strings.Contains(err.Error(), string(key)[6:]) {
+			t.Errorf("%v", err)
+		}
 		r := request(rec.url)
 		r.Keys = []Key{key}
 		o := send(t, s, r)
 		wantClass(t, o, work.Invalid, 0)
-		if key != "" && strings.Contains(o.Message, string(key)[len(key)/2:]) && len(key) > 6 {
+		if len(key) > 6 && strings.Contains(o.Message, string(key)[6:]) {
 			t.Errorf("the message quotes the key: %s", o.Message)
 		}
 	}
 	if n := rec.connections(); n != 0 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+func TestParseKey(t *testing.T) {
+	if k, err := ParseKey(secret); err != nil || k != secret {
+		t.Error(err)
 	}
 }
 

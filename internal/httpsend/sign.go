@@ -2,11 +2,14 @@ package httpsend
 
 import (
 	"encoding/base64"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"example.com/whctl/internal/work"
 )
 
 // Key is the secret of a signing key: whsec_ and the key in base64. The specification's
@@ -15,6 +18,15 @@ import (
 type Key string
 
 const hidden = "[key]"
+
+// ParseKey checks a secret before anything is signed with it. The error wraps
+// work.ErrConfig and does not quote the secret.
+func ParseKey(secret string) (Key, error) {
+	if newSigner(secret).webhook == nil {
+		return "", fmt.Errorf("%w: not a signing secret: want whsec_ and base64 (Standard Webhooks)", work.ErrConfig)
+	}
+	return Key(secret), nil
+}
 
 // String hides the key.
 func (Key) String() string { return hidden }

@@ -66,8 +66,10 @@ func FuzzBody(f *testing.F) {
 	f.Add("id", "a\x00b", "<é>\u2028", "\xff\xfe", `{"b":1.0,"b":2}`, int64(0))
 	f.Add("", "\"\\/", "\x7f\u0085", "\xed\xa0\x80", ` [1e400] `, int64(1_700_000_000_123_456_789))
 	f.Fuzz(func(t *testing.T, id, subject, tenant, version, payload string, ns int64) {
-		e := Envelope{DeliveryID: id, EventID: id, EventType: version, EventVersion: version, Subject: subject, Tenant: tenant,
-			EventAt: time.Unix(0, ns), Payload: []byte(payload)}
+		e := Envelope{
+			DeliveryID: id, EventID: id, EventType: version, EventVersion: version, Subject: subject, Tenant: tenant,
+			EventAt: time.Unix(0, ns), Payload: []byte(payload),
+		}
 		b, err := e.Bytes(BodyEnvelope)
 		if (err == nil) != json.Valid(e.Payload) {
 			t.Fatalf("payload %q: %v", payload, err)
