@@ -53,7 +53,7 @@ func (d *database) events(b *testing.B) {
 	lines := bufio.NewWriter(file)
 	filler := strings.Repeat("abcde ", 35)
 	for i := range events {
-		fmt.Fprintf(lines, `{"destination":"d%d","type":"enrolment.changed","subject":"E-%08x","tenant":"t%d","event_version":%d,`+
+		_, _ = fmt.Fprintf(lines, `{"destination":"d%d","type":"enrolment.changed","subject":"E-%08x","tenant":"t%d","event_version":%d,`+
 			`"event_at":"2026-01-31T10:00:00.%06dZ","payload":{"n":%d,"text":%q,"ok":true}}`+"\n",
 			i%destinations, uint32(i)*2654435761, i%7, i%9+1, i, i, filler) // subjects come in no order
 	}

@@ -15,6 +15,8 @@ const (
 	// lineSlack is what a line may have beside its payload, which base64 makes a third
 	// longer: all texts at their limits, each letter as an escape, and names.
 	lineSlack = 32 << 10
+	// endMax is what may be around a line: CR and LF, and a byte order mark.
+	endMax = 5
 )
 
 // lineMax is the longest line that can hold an order.
@@ -86,7 +88,7 @@ func (r *reader) line(b *block) error {
 	for {
 		part, err := r.in.ReadSlice('\n')
 		l.size += int64(len(part))
-		if l.long = l.long || l.size > int64(r.max)+2; !l.long { // 2: its end
+		if l.long = l.long || l.size > int64(r.max+endMax); !l.long {
 			b.data = append(b.data, part...)
 		}
 		switch {
@@ -101,15 +103,17 @@ func (r *reader) line(b *block) error {
 	}
 }
 
+// finish takes the end off the line that was added last.
 func (r *reader) finish(b *block, l line) {
-	if l.long {
-		b.data = b.data[:l.begin]
-	}
 	if r.next == 1 && bytes.HasPrefix(b.data, []byte("\xef\xbb\xbf")) {
 		l.begin = 3 // a byte order mark, which is no part of the line
 	}
-	text := bytes.TrimSuffix(bytes.TrimSuffix(b.data[min(l.begin, len(b.data)):], []byte("\n")), []byte("\r"))
+	text := b.data[min(l.begin, len(b.data)):]
+	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
 	l.end = l.begin + len(text)
+	if l.long = l.long || len(text) > r.max; l.long {
+		b.data = b.data[:min(l.begin, len(b.data))]
+	}
 	b.lines = append(b.lines, l)
 	r.next++
 }

@@ -21,7 +21,8 @@ var errTime = errors.New("want a time as of RFC 3339 with its zone, such as 2026
 // instant on another machine. So are years that the table does not take.
 func Instant(s string) (*time.Time, error) {
 	var t time.Time
-	if err := t.UnmarshalText([]byte(s)); err != nil {
+	// The library is lenient about hours of one digit and commas.
+	if err := t.UnmarshalText([]byte(s)); err != nil || s[13] != ':' || strings.Contains(s, ",") {
 		return nil, errTime
 	}
 	t = t.UTC()

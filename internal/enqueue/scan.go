@@ -49,7 +49,7 @@ func checkJSON(line []byte) error {
 	}
 	var v json.RawMessage
 	var syntax *json.SyntaxError
-	if err := json.Unmarshal(line, &v); errors.As(err, &syntax) && syntax.Offset < int64(len(line)) {
+	if err := json.Unmarshal(line, &v); errors.As(err, &syntax) && syntax.Error() != "unexpected end of JSON input" {
 		return fmt.Errorf("not valid JSON at byte %d", syntax.Offset)
 	}
 	return errors.New("not valid JSON: it ends too early")

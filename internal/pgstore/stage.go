@@ -37,35 +37,62 @@ type source struct {
 	args []any
 }
 
+// keepDestinationsSQL keeps destinations from being removed before the transaction ends.
+const keepDestinationsSQL = `
+SELECT x.id FROM whctl.destinations x WHERE x.id = ANY($1::bigint[]) ORDER BY x.id FOR KEY SHARE`
+
 // put inserts orders and finds out about those that were kept out.
 func (g *stager) put(ctx context.Context, orders []work.Order) ([]work.Receipt, error) {
-	from, err := g.stage(ctx, orders)
-	if err != nil {
+	var ids []int64
+	if err := g.tx.SelectContext(ctx, &ids, g.store.sql(keepDestinationsSQL), pq.Array(destinationsOf(orders))); err != nil {
 		return nil, err
 	}
-	out, err := g.insert(ctx, from, orders)
-	if err != nil {
-		return nil, err
+	locked := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		locked[id] = true
 	}
-	receipts := make([]work.Receipt, len(orders))
-	for i, o := range orders {
-		receipts[i] = work.Receipt{Result: work.Enqueued, DeliveryID: o.DeliveryID}
-	}
-	if len(out) == 0 {
-		return receipts, nil
-	}
-	return receipts, g.explain(ctx, from, out, receipts)
-}
-
-func (g *stager) stage(ctx context.Context, orders []work.Order) (source, error) {
-	size := 0
+	receipts, size := make([]work.Receipt, len(orders)), 0
+	places := make([]int, 0, len(orders)) // of those that can be inserted
 	for i := range orders {
+		if !locked[orders[i].DestinationID] {
+			receipts[i].Result = work.UnknownDestination
+			continue
+		}
+		receipts[i] = work.Receipt{Result: work.Enqueued, DeliveryID: orders[i].DeliveryID}
+		places = append(places, i)
 		size += len(orders[i].Payload)
 	}
-	if len(orders) <= fewOrders && size <= fewBytes {
-		return g.parameters(orders), nil
+	if len(places) == 0 {
+		return receipts, nil
 	}
-	return g.copy(ctx, orders)
+	from, err := g.stage(ctx, orders, places, size)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.insert(ctx, from)
+	if err == nil && len(out) > 0 {
+		err = g.explain(ctx, from, out, receipts)
+	}
+	return receipts, err
+}
+
+func destinationsOf(orders []work.Order) []int64 {
+	seen := make(map[int64]bool)
+	var ids []int64
+	for i := range orders {
+		if id := orders[i].DestinationID; !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (g *stager) stage(ctx context.Context, orders []work.Order, places []int, size int) (source, error) {
+	if len(places) <= fewOrders && size <= fewBytes {
+		return g.parameters(orders, places), nil
+	}
+	return g.copy(ctx, orders, places)
 }
 
 const (
@@ -73,7 +100,7 @@ const (
 	// behind in a session that a pooler gives to others.
 	createStagedSQL = `
 CREATE TEMPORARY TABLE whctl_staged (
-  n integer, destination_id bigint, delivery_id text, destination text, tenant text, subject text, event_type text,
+  n bigint, destination_id bigint, delivery_id text, destination text, tenant text, subject text, event_type text,
   event_version text, event_id text, event_at timestamptz, not_before timestamptz, not_after timestamptz, body text,
   payload bytea, id bigint DEFAULT nextval('whctl.envelopes_id_seq'))
 ON COMMIT DROP;
@@ -90,7 +117,7 @@ COPY pg_temp.whctl_staged (n, destination_id, delivery_id, destination, tenant, 
 )
 
 // copy stages orders in the temporary table.
-func (g *stager) copy(ctx context.Context, orders []work.Order) (source, error) {
+func (g *stager) copy(ctx context.Context, orders []work.Order, places []int) (source, error) {
 	ready := g.store.sql(createStagedSQL)
 	if g.table {
 		ready = emptyStagedSQL
@@ -104,7 +131,7 @@ func (g *stager) copy(ctx context.Context, orders []work.Order) (source, error) 
 		return source{}, err
 	}
 	defer func() { _ = stmt.Close() }() // its last Exec has told what went wrong
-	for i := range orders {
+	for _, i := range places {
 		o := &orders[i]
 		_, err := stmt.ExecContext(ctx, int64(i), o.DestinationID, o.DeliveryID, o.Destination, o.Tenant, o.Subject, o.EventType, o.EventVersion,
 			o.EventID, instant(o.EventAt), instant(o.NotBefore), instant(o.NotAfter), string(o.Body), o.Payload)
@@ -119,20 +146,19 @@ func (g *stager) copy(ctx context.Context, orders []work.Order) (source, error) 
 }
 
 const fromParameters = `s AS MATERIALIZED (
-  SELECT t.n - 1 AS n, t.destination_id, t.delivery_id, t.destination, t.tenant, t.subject, t.event_type, t.event_version,
-         t.event_id, t.event_at, t.not_before, t.not_after, t.body, t.payload, nextval('whctl.envelopes_id_seq') AS id
-  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-              $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::text[], $13::bytea[])
-    WITH ORDINALITY AS t(destination_id, delivery_id, destination, tenant, subject, event_type, event_version, event_id,
-                         event_at, not_before, not_after, body, payload, n))`
+  SELECT t.*, nextval('whctl.envelopes_id_seq') AS id
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+              $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::text[], $14::bytea[])
+    AS t(n, destination_id, delivery_id, destination, tenant, subject, event_type, event_version, event_id,
+         event_at, not_before, not_after, body, payload))`
 
 // parameters sends orders along with the query.
-func (g *stager) parameters(orders []work.Order) source {
-	ids := make(pq.Int64Array, len(orders))
+func (g *stager) parameters(orders []work.Order, places []int) source {
+	var places64, ids pq.Int64Array
+	var payloads pq.ByteaArray
 	texts := make([]pq.StringArray, 8)
 	times := make([][]*string, 3)
-	payloads := make(pq.ByteaArray, len(orders))
-	for i := range orders {
+	for _, i := range places {
 		o := &orders[i]
 		for j, text := range []string{o.DeliveryID, o.Destination, o.Tenant, o.Subject, o.EventType, o.EventVersion, o.EventID, string(o.Body)} {
 			texts[j] = append(texts[j], text)
@@ -140,10 +166,10 @@ func (g *stager) parameters(orders []work.Order) source {
 		for j, t := range []*time.Time{o.EventAt, o.NotBefore, o.NotAfter} {
 			times[j] = append(times[j], stamp(t))
 		}
-		ids[i], payloads[i] = o.DestinationID, o.Payload
+		places64, ids, payloads = append(places64, int64(i)), append(ids, o.DestinationID), append(payloads, o.Payload)
 	}
 	return source{cte: g.store.sql(fromParameters), args: []any{
-		ids, texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], texts[6],
+		places64, ids, texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], texts[6],
 		pq.Array(times[0]), pq.Array(times[1]), pq.Array(times[2]), texts[7], payloads,
 	}}
 }
@@ -165,23 +191,19 @@ func instant(t *time.Time) driver.Value {
 }
 
 // insertStagedSQL puts in what is not there yet, in the order of the lines, and answers
-// with the places of what was kept out. The share lock keeps a destination from being
-// removed before this commits. The row ids are given out in staging: by nothing else
-// can it be told for sure which order became which row. %[1]s is the source, $%[2]d the
-// destinations, %[3]s what to do about those that are there.
+// with the places of what was kept out. The row ids are given out in staging: by nothing
+// else can it be told for sure which order became which row. %[1]s is the source, %[2]s
+// what to do about orders that are there already.
 const insertStagedSQL = `
 WITH %[1]s,
-x AS MATERIALIZED (
-  SELECT x.id FROM whctl.destinations x WHERE x.id = ANY($%[2]d::bigint[]) ORDER BY x.id FOR KEY SHARE),
 e AS (
   INSERT INTO whctl.envelopes (id, delivery_id, destination, tenant, subject, event_type, event_version, event_id, event_at,
                                not_after, body, payload)
   SELECT s.id, s.delivery_id, s.destination, s.tenant, s.subject, s.event_type, s.event_version, s.event_id,
          coalesce(s.event_at, now()), s.not_after, nullif(s.body, ''), s.payload
   FROM s
-  WHERE s.destination_id = ANY(ARRAY(SELECT x.id FROM x))
-    AND (s.not_after IS NULL OR s.not_after >= coalesce(s.not_before, now()))
-  %[3]s
+  WHERE s.not_after IS NULL OR s.not_after >= coalesce(s.not_before, now())
+  %[2]s
   RETURNING id),
 d AS (
   INSERT INTO whctl.deliveries (id, destination_id, next_attempt_at)
@@ -193,35 +215,22 @@ SELECT s.n FROM s WHERE NOT EXISTS (SELECT FROM e WHERE e.id = s.id) ORDER BY s.
 const skipKnown = `ON CONFLICT DO NOTHING`
 
 // insert answers with the places of the orders that were kept out.
-func (g *stager) insert(ctx context.Context, from source, orders []work.Order) ([]int64, error) {
-	var out []int64
+func (g *stager) insert(ctx context.Context, from source) ([]int64, error) {
 	onConflict := skipKnown
 	if g.hopeful {
 		onConflict = ""
 	}
-	query := fmt.Sprintf(g.store.sql(insertStagedSQL), from.cte, len(from.args)+1, onConflict)
-	err := g.tx.SelectContext(ctx, &out, query, append(from.args, pq.Array(destinationsOf(orders)))...)
+	var out []int64
+	err := g.tx.SelectContext(ctx, &out, fmt.Sprintf(g.store.sql(insertStagedSQL), from.cte, onConflict), from.args...)
 	return out, err
-}
-
-func destinationsOf(orders []work.Order) []int64 {
-	seen := make(map[int64]bool)
-	var ids []int64
-	for i := range orders {
-		if id := orders[i].DestinationID; !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }
 
 // explainStagedSQL says why orders were kept out. It is a statement of its own, so that
 // it sees what others have committed until now. The sub-selects with LIMIT are looked up
-// one by one in an index, however large the table is.
+// one by one in an index, however large the table is. $%[2]d are the places.
 const explainStagedSQL = `
 WITH %[1]s
-SELECT s.n, k.delivery_id, coalesce(k.payload = s.payload, false), i.found IS NOT NULL, x.found IS NOT NULL,
+SELECT s.n, k.delivery_id, coalesce(k.payload = s.payload, false), i.taken IS NOT NULL,
        coalesce(s.not_after < coalesce(s.not_before, now()), false)
 FROM s
 LEFT JOIN LATERAL (
@@ -229,8 +238,9 @@ LEFT JOIN LATERAL (
   WHERE e.subject = s.subject AND e.event_version = s.event_version AND e.event_type = s.event_type
     AND e.destination = s.destination AND e.tenant = s.tenant
   LIMIT 1) k ON true
-LEFT JOIN LATERAL (SELECT true AS found FROM whctl.envelopes e WHERE e.delivery_id = s.delivery_id LIMIT 1) i ON true
-LEFT JOIN LATERAL (SELECT true AS found FROM whctl.destinations x WHERE x.id = s.destination_id LIMIT 1) x ON true
+LEFT JOIN LATERAL (
+  SELECT true AS taken FROM whctl.envelopes e WHERE k.delivery_id IS NULL AND e.delivery_id = s.delivery_id
+  LIMIT 1) i ON true
 WHERE s.n = ANY($%[2]d::bigint[])
 ORDER BY s.n`
 
@@ -243,8 +253,8 @@ func (g *stager) explain(ctx context.Context, from source, out []int64, receipts
 	return scanAll(rows, func(scan func(...any) error) error {
 		var n int
 		var id *string
-		var same, taken, known, expired bool
-		if err := scan(&n, &id, &same, &taken, &known, &expired); err != nil {
+		var same, taken, expired bool
+		if err := scan(&n, &id, &same, &taken, &expired); err != nil {
 			return err
 		}
 		r := &receipts[n]
@@ -253,8 +263,6 @@ func (g *stager) explain(ctx context.Context, from source, out []int64, receipts
 			r.Result, r.DeliveryID = work.Duplicate, *id
 		case id != nil:
 			r.Result, r.DeliveryID = work.Conflict, *id
-		case !known:
-			r.Result = work.UnknownDestination
 		case expired:
 			r.Result = work.Expired
 		case taken:
