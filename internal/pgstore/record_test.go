@@ -220,3 +220,24 @@ func TestLateSuccessOfACancelledIsOnRecordOnly(t *testing.T) {
 		t.Errorf("history %q", got)
 	}
 }
+
+// The owner alone is no fence: a worker may find its own attempt, whose lease ran out
+// while it was stopped, and start the next one.
+func TestALateResultOfTheSameWorker(t *testing.T) {
+	d, id, a, _ := fixture(t)
+	first := a.one()
+	expire(t, d)
+	a.record(lost(a.one()))
+	second := a.one()
+	if fate := a.record(dead(first)); fate != work.Late {
+		t.Errorf("fate %v, want late", fate)
+	}
+	if got := state(t, d, id); got != "leased" {
+		t.Errorf("state %s, want leased: the second attempt is under way", got)
+	}
+	a.record(delivered(second))
+	if got := history(t, d, id); got != "1.1 lost a, 1.2 ok a" {
+		t.Errorf("history %q", got)
+	}
+	testbed.Check(t, d)
+}
