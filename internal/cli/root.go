@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"strings"
@@ -14,18 +16,21 @@ import (
 )
 
 // Main runs the command line and returns the exit code.
-func Main(io *console.Streams, version string, args []string) int {
+func Main(streams *console.Streams, version string, args []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	// Caught, a write to a closed stdout is an error that ends the command quietly;
 	// else it would end the process in the middle of its work.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	root := NewRoot(io, version)
+	// net/http tells the standard logger what a receiver sent without being asked, in the
+	// receiver's own bytes. The outcome of the attempt says so in ours.
+	log.SetOutput(io.Discard)
+	root := NewRoot(streams, version)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	code := exitCode(err)
 	if err != nil && code != exitOK {
-		report(ctx, io, cmd, err)
+		report(ctx, streams, cmd, err)
 	}
 	return code
 }
@@ -53,12 +58,12 @@ func untilSignal() (context.Context, func()) {
 }
 
 // report prints an error once, on one line for each of its parts.
-func report(ctx context.Context, io *console.Streams, cmd *cobra.Command, err error) {
+func report(ctx context.Context, streams *console.Streams, cmd *cobra.Command, err error) {
 	var own *exitError
 	if asExit(err, &own) && own.cause == nil {
 		return
 	}
-	a := app{io: io}
+	a := app{io: streams}
 	for _, line := range lines(message(ctx, err)) {
 		a.warn("%s", line)
 	}
@@ -68,8 +73,8 @@ func report(ctx context.Context, io *console.Streams, cmd *cobra.Command, err er
 }
 
 // NewRoot is the whole tree of commands.
-func NewRoot(io *console.Streams, version string) *cobra.Command {
-	a := &app{io: io, version: version}
+func NewRoot(streams *console.Streams, version string) *cobra.Command {
+	a := &app{io: streams, version: version}
 	root := &cobra.Command{
 		Use:   "whctl",
 		Short: "Send webhooks from a Postgres work table",
@@ -83,9 +88,9 @@ Kubernetes CronJobs start, and helps people to triage what could not be delivere
 		Args:          noArgs,
 		RunE:          showHelp,
 	}
-	root.SetIn(io.In)
-	root.SetOut(io.Out)
-	root.SetErr(io.Err)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
 	root.SetVersionTemplate("whctl {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.CompletionOptions.HiddenDefaultCmd = false

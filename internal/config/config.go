@@ -43,7 +43,7 @@ type Egress struct {
 	AllowHosts   []string       // lower-case exact names, or *.suffix; empty: every public host
 	AllowCIDRs   []netip.Prefix // inside addresses that may be reached after all
 	DenyCIDRs    []netip.Prefix // wins over AllowCIDRs
-	Ports        []int          // empty: every port
+	Ports        []int          // of public addresses; empty: 443, and 80 where http is admitted
 	CAFile       string         // added to the system's roots
 	Proxy        string         // none or a URL; may hold a password
 }
