@@ -76,10 +76,17 @@ func (r *reader) block() (block, error) {
 		if err := r.line(&b); err != nil {
 			return b, err
 		}
-		if len(b.data) >= blockBytes || r.in.Buffered() == 0 {
+		if len(b.data) >= blockBytes || !r.ready() {
 			return b, nil
 		}
 	}
+}
+
+// ready says that a whole line has been read already. The rest of half a line may be
+// long in coming.
+func (r *reader) ready() bool {
+	text, _ := r.in.Peek(r.in.Buffered()) // no error: it is there
+	return bytes.IndexByte(text, '\n') >= 0
 }
 
 // line adds the next line to b. The last line may lack its end.
