@@ -18,6 +18,7 @@ import (
 	"example.com/whctl/internal/deliver"
 	"example.com/whctl/internal/pgstore"
 	"example.com/whctl/internal/render"
+	"example.com/whctl/internal/work"
 )
 
 var _ deliver.Store = (*pgstore.Store)(nil)
@@ -133,6 +134,9 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 		return err
 	}
 	defer func() { _ = store.Close() }()
+	if err := destinationsExist(ctx, store, o.destinations); err != nil {
+		return err
+	}
 	owner, err := leaseOwner(o.workerID)
 	if err != nil {
 		return err
@@ -150,6 +154,17 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	return o.verdict(ctx, sum)
 }
 
+// destinationsExist refuses a name that no destination has: a typo in a crontab would
+// be silent for ever.
+func destinationsExist(ctx context.Context, store *pgstore.Store, names []string) error {
+	for _, name := range names {
+		if _, _, err := store.Destination(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // printSummary prints what a run did, unless it was to be quiet and nothing went wrong.
 func (a *app) printSummary(format render.Options, sum deliver.Summary, err error) error {
 	if sum.WorkerID == "" || a.global.quiet && err == nil {
@@ -164,11 +179,11 @@ func (o deliverOptions) verdict(ctx context.Context, sum deliver.Summary) error 
 	case sum.StoppedBy == deliver.Signal:
 		return context.Cause(ctx)
 	case sum.Held != nil:
-		return fmt.Errorf("%w: %w", errConfig, sum.Held)
+		return fmt.Errorf("%w: %w", work.ErrConfig, sum.Held)
 	case sum.Unrecorded > 0:
 		return fmt.Errorf("%d results could not be recorded; their attempts will be closed as lost", sum.Unrecorded)
 	case o.failOn == "dead" && sum.Dead > 0, o.failOn == "retry" && sum.Dead+sum.Retried > 0:
-		return fmt.Errorf("%w: %d dead, %d to be retried (--fail-on %s)", errRefused, sum.Dead, sum.Retried, o.failOn)
+		return &exitError{exitRefused, fmt.Errorf("%d dead, %d to be retried (--fail-on %s)", sum.Dead, sum.Retried, o.failOn)}
 	case o.detailed && sum.DueRemaining > 0 && (sum.StoppedBy == deliver.Limit || sum.StoppedBy == deliver.MaxTime):
 		return silent(exitMore)
 	}
@@ -176,11 +191,11 @@ func (o deliverOptions) verdict(ctx context.Context, sum deliver.Summary) error 
 }
 
 // guards are the configured guards as the run asks them; nil where there are none.
-func guards(c *config.Config, store *pgstore.Store) func(context.Context, claimed) (bool, error) {
+func guards(c *config.Config, store *pgstore.Store) func(context.Context, work.Claimed) (bool, error) {
 	if len(c.Guards) == 0 {
 		return nil
 	}
-	return func(ctx context.Context, d claimed) (bool, error) {
+	return func(ctx context.Context, d work.Claimed) (bool, error) {
 		query, guarded := c.Guards[d.Envelope.EventType]
 		if !guarded {
 			return true, nil

@@ -12,47 +12,55 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-type claimed = work.Claimed
-
-var (
-	errConfig  = work.ErrConfig
-	errRefused = work.ErrRefused
-)
-
 // endpoints makes destinations ready for sending: their policy, and the values that
 // their references stand for.
 type endpoints struct {
 	config  *config.Config
 	sender  *httpsend.Sender
 	resolve config.Resolver
-	keys    map[string][]httpsend.Key
+	keys    map[string]signingKey
 }
 
-// newEndpoints reads every configured key, so that a wrong one is found before
-// anything is claimed.
+// signingKey is a configured key, or why it is not there.
+type signingKey struct {
+	live    []httpsend.Key
+	missing error
+}
+
+// newEndpoints reads every configured key. A wrong one is found before anything is
+// claimed; one that is not there holds back only the destinations that sign with it.
 func (a *app) newEndpoints(c *config.Config, places int) (*endpoints, error) {
 	sender, err := a.newSender(c, places)
 	if err != nil {
 		return nil, err
 	}
-	e := &endpoints{config: c, sender: sender, resolve: a.resolver(), keys: make(map[string][]httpsend.Key)}
+	e := &endpoints{config: c, sender: sender, resolve: a.resolver(), keys: make(map[string]signingKey)}
 	for name, k := range c.Keys {
-		for _, ref := range []work.Reference{k.Current, k.Previous} {
-			if ref == (work.Reference{}) {
-				continue
-			}
-			secret, err := e.resolve.Value(ref)
-			if err != nil {
-				return nil, fmt.Errorf("key %q: %w", name, err)
-			}
-			key, err := httpsend.ParseKey(secret)
-			if err != nil {
-				return nil, fmt.Errorf("key %q: %w", name, err)
-			}
-			e.keys[name] = append(e.keys[name], key)
+		if e.keys[name], err = e.signingKey(name, k); err != nil {
+			return nil, err
 		}
 	}
 	return e, nil
+}
+
+func (e *endpoints) signingKey(name string, k config.Key) (signingKey, error) {
+	var out signingKey
+	for _, ref := range []work.Reference{k.Current, k.Previous} {
+		if ref == (work.Reference{}) {
+			continue
+		}
+		secret, err := e.resolve.Value(ref)
+		if err != nil {
+			out.missing = fmt.Errorf("key %q: %w", name, err)
+			continue
+		}
+		key, err := httpsend.ParseKey(secret)
+		if err != nil {
+			return out, fmt.Errorf("key %q: %w", name, err)
+		}
+		out.live = append(out.live, key)
+	}
+	return out, nil
 }
 
 // endpoint makes d ready. Its errors hold deliveries back until the configuration has
@@ -65,11 +73,12 @@ func (e *endpoints) endpoint(d work.Destination) (deliver.Endpoint, error) {
 	if !ok {
 		return deliver.Endpoint{}, fmt.Errorf("policy %q is not configured", d.Policy)
 	}
-	var keys []httpsend.Key
-	if d.Key != "" {
-		if keys, ok = e.keys[d.Key]; !ok {
-			return deliver.Endpoint{}, fmt.Errorf("key %q is not configured", d.Key)
-		}
+	key, ok := e.keys[d.Key]
+	if d.Key != "" && !ok {
+		return deliver.Endpoint{}, fmt.Errorf("key %q is not configured", d.Key)
+	}
+	if key.missing != nil {
+		return deliver.Endpoint{}, key.missing
 	}
 	headers := make(map[string]string, len(d.Headers))
 	for name, ref := range d.Headers {
@@ -79,7 +88,7 @@ func (e *endpoints) endpoint(d work.Destination) (deliver.Endpoint, error) {
 		}
 		headers[name] = value
 	}
-	return deliver.Endpoint{Policy: p, Send: e.send(d.URL, headers, keys, p)}, nil
+	return deliver.Endpoint{Policy: p, Send: e.send(d.URL, headers, key.live, p)}, nil
 }
 
 func (e *endpoints) send(url string, headers map[string]string, keys []httpsend.Key, p policy.Policy) func(context.Context, work.Claimed, []byte, time.Duration) work.Outcome {

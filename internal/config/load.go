@@ -32,6 +32,7 @@ func Load(o Options) (*Config, error) {
 		return nil, err
 	}
 	c.settings = l.settings(m, c)
+	c.anchor()
 	return c, nil
 }
 

@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -54,7 +53,9 @@ func Once(ctx context.Context, store Store, o Options) (Summary, error) {
 	r.senders = newSenders(inner, ctx, store, o, r.recorder.results)
 
 	why, err := r.loop(ctx)
-	err = errors.Join(err, r.windUp(ctx, why))
+	if ended := r.windUp(ctx, why); err == nil {
+		err = ended
+	}
 	sum := r.tally.summary(why, began.Add(time.Since(r.begun)))
 	if err == nil {
 		err = r.countBacklog(inner, &sum)
@@ -254,7 +255,6 @@ func (r *run) refresh(la *lane, d work.Destination) {
 	la.endpoint, la.held = r.o.Endpoint(d)
 	if la.held != nil {
 		r.tally.held = append(r.tally.held, fmt.Errorf("destination %q is held back: %w", d.Name, la.held))
-		r.o.Log.Error("destination held back", "destination", d.Name, "error", la.held)
 		return
 	}
 	la.cap = la.endpoint.Policy.MaxInFlight

@@ -66,8 +66,16 @@ func (r *run) report(d done, fate work.Fate, la *lane) {
 	c := d.claimed
 	r.o.Log.Log(context.Background(), level, "attempt "+string(d.decision.Verdict),
 		"delivery_id", c.Envelope.DeliveryID, "destination", la.destination.Name, "attempt_id", c.AttemptID.String(),
-		"generation", c.Generation, "attempt", c.Attempt, "class", string(d.outcome.Class), "status", d.outcome.Status,
+		"generation", c.Generation, "attempt", c.Attempt, "class", string(d.outcome.Class), "status", statusOf(d.outcome),
 		"why", d.decision.Why, "message", d.outcome.Message, "late", fate != work.Written)
+}
+
+// statusOf is the status for a log, nothing where there was none.
+func statusOf(o work.Outcome) any {
+	if o.Status == 0 {
+		return nil
+	}
+	return o.Status
 }
 
 // windUp waits for what is in flight: as long as it takes after an ordinary end, for
@@ -110,6 +118,9 @@ func (r *run) countBacklog(ctx context.Context, sum *Summary) error {
 		return err
 	}
 	for _, b := range left {
+		if len(r.o.Destinations) > 0 && r.lanes.byID[b.DestinationID] == nil {
+			continue // not this run's
+		}
 		sum.DueRemaining += b.Due
 		if sum.OldestDueAge == nil || b.OldestAge > *sum.OldestDueAge {
 			sum.OldestDueAge = &b.OldestAge

@@ -67,7 +67,7 @@ func (t *tally) recorded(d done, fate work.Fate) {
 	}
 	if d.claimed.Lost {
 		t.sum.LostRecovered++
-	} else if d.outcome.Class != "" {
+	} else if d.outcome.Latency > 0 { // what was refused before it was sent has none
 		t.latencies = append(t.latencies, d.outcome.Latency)
 	}
 	switch d.decision.Verdict {

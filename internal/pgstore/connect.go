@@ -45,6 +45,7 @@ type Store struct {
 	db       *sqlx.DB
 	schema   string
 	settings string // of every transaction
+	readOnly bool   // the database takes no writes
 	// known: the last enqueue met deliveries that were there before, so the next may too.
 	known atomic.Bool
 }
@@ -96,15 +97,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // Close ends all connections.
 func (s *Store) Close() error { return s.db.Close() }
 
-const reachSQL = `SELECT 1`
+// The driver begins every transaction READ WRITE, past the default that an operator may
+// have set to keep writes out.
+const reachSQL = `SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean`
 
-// reach tries until the server answers a query. A server that answers with a refusal
-// is not asked again. (The driver's Ping hides the cause of a refusal.)
+// reach tries until the server answers a query, for reachWithin. A server that answers
+// with a refusal is not asked again. (The driver's Ping hides the cause of a refusal.)
 func (s *Store) reach(ctx context.Context) error {
-	return persist(ctx, func() error {
-		var one int
-		return fault(s.db.GetContext(ctx, &one, reachSQL))
+	bounded, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	err := persist(bounded, func() error {
+		return fault(s.db.GetContext(bounded, &s.readOnly, reachSQL))
 	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("%w: no answer within %s", work.ErrUnreachable, reachWithin)
+	}
+	return err
 }
 
 // persist calls f again while the database is out of reach, for reachWithin at most,
@@ -183,24 +191,29 @@ func hostGiven(dsn string) bool {
 	return authority[strings.LastIndex(authority, "@")+1:] != ""
 }
 
-// socketDir is the folder of the server's Unix socket for port, "" when there is
-// none: where Debian's and PostgreSQL's own builds look.
+// socketFolder is where psql looks for the server's socket, as Debian builds it. The
+// default of PostgreSQL's own builds, /tmp, is not looked into: anybody may put a socket
+// there while the server is down.
+const socketFolder = "/var/run/postgresql"
+
+// socketDir is the folder of the server's Unix socket for port, "" when there is none.
 func socketDir(port uint16) string {
-	for _, dir := range []string{"/var/run/postgresql", "/tmp"} {
-		if _, err := os.Stat(filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(int(port)))); err == nil {
-			return dir
-		}
+	if _, err := os.Stat(filepath.Join(socketFolder, ".s.PGSQL."+strconv.Itoa(int(port)))); err != nil {
+		return ""
 	}
-	return ""
+	return socketFolder
 }
 
 // where names the database for errors, without credentials.
 func where(cfg pq.Config) string {
-	host := cfg.Host
+	host, database := cfg.Host, cfg.Database
+	if database == "" {
+		database = cfg.User // the server's default
+	}
 	if !filepath.IsAbs(host) {
 		host = net.JoinHostPort(host, strconv.Itoa(int(cfg.Port)))
 	}
-	return fmt.Sprintf("database %q at %s as %q", cfg.Database, host, cfg.User)
+	return fmt.Sprintf("database %q at %s as %q", database, host, cfg.User)
 }
 
 // redacted is err with the password taken out of its text.

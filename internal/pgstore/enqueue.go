@@ -85,7 +85,7 @@ func dataFault(err error) error {
 	}
 	code := string(server.Code)
 	if strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23") || code == "P0001" {
-		return &refusal{work.ErrData, server, ""}
+		return &refusal{sentinel: work.ErrData, server: server}
 	}
 	return err
 }

@@ -39,9 +39,13 @@ func fault(err error) error {
 	return err
 }
 
+// grantHint says what a role that lacks a grant may be given.
+const grantHint = "; grant the log-in role one of whctl_producer, whctl_worker, whctl_operator, whctl_reader (whctl migrate up --roles makes them): GRANT whctl_worker TO role"
+
 // refusal is an answer of the server with the meaning it has for whctl.
 type refusal struct {
 	sentinel error
+	what     string // instead of the sentinel's words, where there is more to say
 	server   *pq.Error
 	hint     string
 }
@@ -49,7 +53,11 @@ type refusal struct {
 // Error quotes the server's message and code. Neither holds parameters; the detail,
 // which may quote rows, is left out.
 func (r *refusal) Error() string {
-	return fmt.Sprintf("%v: %s (SQLSTATE %s)%s", r.sentinel, r.server.Message, r.server.Code, r.hint)
+	what := r.what
+	if what == "" {
+		what = r.sentinel.Error()
+	}
+	return fmt.Sprintf("%s: %s (SQLSTATE %s)%s", what, r.server.Message, r.server.Code, r.hint)
 }
 
 func (r *refusal) Unwrap() []error { return []error{r.sentinel, r.server} }
@@ -60,16 +68,19 @@ func serverFault(server *pq.Error, err error) error {
 	code := string(server.Code)
 	switch {
 	case code == "42501":
-		return &refusal{work.ErrGrant, server, "; see: whctl migrate up --roles"}
+		return &refusal{sentinel: work.ErrGrant, server: server, hint: grantHint}
 	case code == "42P01", code == "3F000", code == "42703", code == "42883":
-		return &refusal{work.ErrSchema, server, "; run: whctl migrate up"}
+		return &refusal{sentinel: work.ErrSchema, server: server, hint: "; run: whctl migrate up"}
 	case code == "53100":
-		return &refusal{work.ErrUnreachable, server, "; the database's disk is full"}
+		return &refusal{sentinel: work.ErrUnreachable, what: "the database's disk is full", server: server}
 	case code == "25006":
-		return &refusal{work.ErrUnreachable, server, "; is this a standby?"}
-	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "28"), strings.HasPrefix(code, "53"),
-		code == "3D000", code == "57P01", code == "57P02", code == "57P03", code == "57P05", code == "25P03":
-		return &refusal{work.ErrUnreachable, server, ""}
+		return &refusal{sentinel: work.ErrUnreachable, what: "the database is read-only", server: server}
+	case code == "3D000":
+		return &refusal{sentinel: work.ErrUnreachable, what: "there is no such database", server: server}
+	case strings.HasPrefix(code, "28"):
+		return &refusal{sentinel: work.ErrUnreachable, what: "the database refuses the log-in", server: server}
+	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), code == "57P01", code == "57P02", code == "57P03", code == "57P05", code == "25P03":
+		return &refusal{sentinel: work.ErrUnreachable, server: server}
 	}
 	return err
 }
@@ -77,7 +88,7 @@ func serverFault(server *pq.Error, err error) error {
 // passing says that err may be over in a moment: the server is starting, busy, or
 // the link broke. A refused log-in, a read-only server or a full disk stays.
 func passing(err error) bool {
-	if !errors.Is(err, work.ErrUnreachable) {
+	if !errors.Is(err, work.ErrUnreachable) || errors.Is(err, errReadOnly) {
 		return false
 	}
 	var server *pq.Error

@@ -50,6 +50,10 @@ func (s *Store) read(ctx context.Context, f func(tx *sqlx.Tx) error) error {
 	return s.inTx(ctx, &sql.TxOptions{ReadOnly: true}, f)
 }
 
+// errReadOnly refuses a write before it is tried: the driver's BEGIN would get past the
+// default of the role or database.
+var errReadOnly = fmt.Errorf("%w: it is read-only: a standby, or default_transaction_read_only is on", work.ErrUnreachable)
+
 func (s *Store) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := persist(ctx, func() error { return s.once(ctx, o, f) })
@@ -60,6 +64,9 @@ func (s *Store) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) 
 }
 
 func (s *Store) once(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) error) error {
+	if s.readOnly && (o == nil || !o.ReadOnly) {
+		return errReadOnly
+	}
 	tx, err := s.db.BeginTxx(ctx, o)
 	if err != nil {
 		return fault(err)
