@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"example.com/whctl/internal/testbed"
 )
@@ -193,21 +191,5 @@ func (b *theBench) eachOnce(ids []string, rs ...*testbed.Endpoint) {
 	}
 	if len(got) != len(ids) {
 		b.t.Errorf("%d keys were requested, want %d", len(got), len(ids))
-	}
-}
-
-// until waits for a condition in the database.
-func (b *theBench) until(what string, holds func() bool) {
-	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			b.t.Fatalf("waited too long for %s", what)
-		}
 	}
 }

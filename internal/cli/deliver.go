@@ -8,6 +8,7 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,6 +94,8 @@ func (o *deliverOptions) validate(cmd *cobra.Command) error {
 		return usage("--max-time: want more than 0")
 	case o.concurrency < 1 || o.concurrency > 10000:
 		return usage("--concurrency %d: want 1 to 10000", o.concurrency)
+	case slices.Contains(o.destinations, ""):
+		return usage("--destination: an empty name means none, not all")
 	case o.grace < 0:
 		return usage("--grace: want 0 or more")
 	case o.failOn != "" && o.failOn != "dead" && o.failOn != "retry":
@@ -184,7 +187,7 @@ func (o deliverOptions) verdict(ctx context.Context, sum deliver.Summary) error 
 		return fmt.Errorf("%d results could not be recorded; their attempts will be closed as lost", sum.Unrecorded)
 	case o.failOn == "dead" && sum.Dead > 0, o.failOn == "retry" && sum.Dead+sum.Retried > 0:
 		return &exitError{exitRefused, fmt.Errorf("%d dead, %d to be retried (--fail-on %s)", sum.Dead, sum.Retried, o.failOn)}
-	case o.detailed && sum.DueRemaining > 0 && (sum.StoppedBy == deliver.Limit || sum.StoppedBy == deliver.MaxTime):
+	case o.detailed && sum.DueRemaining != nil && *sum.DueRemaining > 0 && (sum.StoppedBy == deliver.Limit || sum.StoppedBy == deliver.MaxTime):
 		return silent(exitMore)
 	}
 	return nil

@@ -24,7 +24,9 @@ const (
 	exitUnreachable = 69
 	exitGrant       = 77
 	exitConfig      = 78
+	exitHungUp      = 129
 	exitInterrupted = 130
+	exitQuit        = 131
 	exitTerminated  = 143
 )
 
@@ -49,7 +51,9 @@ var exits = [...]Exit{
 	{exitUnreachable, "the database is unreachable, refuses the log-in, is read-only, or was lost", "retry at the next tick"},
 	{exitGrant, "the database role lacks a grant; it is named", "alert"},
 	{exitConfig, "configuration error, or the schema is missing, older or newer than this binary knows", "alert, do not retry"},
+	{exitHungUp, "stopped by SIGHUP, after recording what was in flight", "-"},
 	{exitInterrupted, "stopped by SIGINT, after recording what was in flight", "-"},
+	{exitQuit, "stopped by SIGQUIT, after recording what was in flight", "-"},
 	{exitTerminated, "stopped by SIGTERM, after recording what was in flight", "-"},
 }
 
@@ -82,7 +86,7 @@ func exitCode(err error) int {
 	var own *exitError
 	var sig signalled
 	switch {
-	case err == nil, console.BrokenPipe(err):
+	case err == nil, errors.Is(err, console.ErrReaderGone):
 		return exitOK
 	case errors.As(err, &own):
 		return own.code
@@ -105,10 +109,29 @@ func exitCode(err error) int {
 }
 
 func signalCode(s os.Signal) int {
-	if s == syscall.SIGTERM {
+	switch s {
+	case syscall.SIGTERM:
 		return exitTerminated
+	case syscall.SIGHUP:
+		return exitHungUp
+	case syscall.SIGQUIT:
+		return exitQuit
 	}
 	return exitInterrupted
+}
+
+// signalFirst makes a command that a signal broke off end as stopped by it, whatever its
+// parts made of being cancelled.
+func signalFirst(ctx context.Context, err error) error {
+	var sig signalled
+	if err == nil || !errors.As(context.Cause(ctx), &sig) {
+		return err
+	}
+	var own *exitError
+	if errors.As(err, &own) && own.cause == nil {
+		return err
+	}
+	return sig
 }
 
 // usage is an error of what was asked for.

@@ -28,6 +28,7 @@ func Main(streams *console.Streams, version string, args []string) int {
 	root := NewRoot(streams, version)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	err = signalFirst(ctx, err)
 	code := exitCode(err)
 	if err != nil && code != exitOK {
 		report(ctx, streams, cmd, err)
@@ -35,12 +36,12 @@ func Main(streams *console.Streams, version string, args []string) int {
 	return code
 }
 
-// untilSignal is a context that the first SIGINT or SIGTERM ends, with the signal as
-// its cause. A second one ends the process at once, as if nobody listened.
+// untilSignal is a context that the first SIGINT, SIGTERM, SIGHUP or SIGQUIT ends, with
+// the signal as its cause. A second one ends the process at once, as if nobody listened.
 func untilSignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	done := make(chan struct{})
 	go func() {
 		select {

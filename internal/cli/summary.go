@@ -23,7 +23,8 @@ type summaryJSON struct {
 	Released      int                `json:"released"`
 	Late          int                `json:"late"`
 	HeldBack      heldBackJSON       `json:"held_back"`
-	DueRemaining  int64              `json:"due_remaining"`
+	Unrecorded    int                `json:"unrecorded"`
+	DueRemaining  *int64             `json:"due_remaining"`
 	Latency       percentilesJSON    `json:"latency_seconds"`
 	OldestDueAge  *float64           `json:"oldest_due_age_seconds"`
 	ByClass       map[work.Class]int `json:"by_class"`
@@ -67,7 +68,7 @@ func summaryView() render.View[deliver.Summary] {
 			wide(number("LOST", func(s deliver.Summary) int64 { return int64(s.LostRecovered) })),
 			wide(number("RELEASED", func(s deliver.Summary) int64 { return int64(s.Released) })),
 			wide(number("LATE", func(s deliver.Summary) int64 { return int64(s.Late) })),
-			number("DUE", func(s deliver.Summary) int64 { return s.DueRemaining }),
+			{Header: "DUE", Right: true, Value: func(s deliver.Summary) string { return dueText(s.DueRemaining) }},
 			{Header: "P50", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P50) }},
 			{Header: "P99", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P99) }},
 			{Header: "STOPPED BY", Value: func(s deliver.Summary) string { return string(s.StoppedBy) }},
@@ -81,7 +82,7 @@ func summaryDocument(s deliver.Summary) summaryJSON {
 	return summaryJSON{
 		WorkerID: s.WorkerID, StartedAt: render.Instant(s.StartedAt), FinishedAt: render.Instant(s.FinishedAt),
 		Claimed: s.Claimed, Delivered: s.Delivered, Retried: s.Retried, Dead: s.Dead, Cancelled: s.Cancelled,
-		LostRecovered: s.LostRecovered, Released: s.Released, Late: s.Late, DueRemaining: s.DueRemaining,
+		LostRecovered: s.LostRecovered, Released: s.Released, Late: s.Late, Unrecorded: s.Unrecorded, DueRemaining: s.DueRemaining,
 		Latency:      percentilesJSON{seconds(s.Latency.P50), seconds(s.Latency.P90), seconds(s.Latency.P99), seconds(s.Latency.Max)},
 		OldestDueAge: seconds(s.OldestDueAge), ByClass: s.ByClass, StoppedBy: s.StoppedBy,
 	}
@@ -93,6 +94,13 @@ func seconds(d *time.Duration) *float64 {
 	}
 	v := render.Seconds(*d)
 	return &v
+}
+
+func dueText(n *int64) string {
+	if n == nil {
+		return "?"
+	}
+	return strconv.FormatInt(*n, 10)
 }
 
 func latency(d *time.Duration) string {

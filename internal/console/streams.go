@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -42,7 +43,7 @@ const defaultWidth = 80
 // System gives the streams of the process.
 func System() *Streams {
 	return &Streams{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		In: os.Stdin, Out: Outlet{os.Stdout}, Err: os.Stderr,
 		InTTY: terminal(os.Stdin), OutTTY: terminal(os.Stdout), ErrTTY: terminal(os.Stderr),
 		LookupEnv: os.LookupEnv,
 	}
@@ -88,7 +89,7 @@ func (s *Streams) width(w io.Writer) int {
 	if n, err := strconv.Atoi(s.env("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if f, ok := w.(*os.File); ok {
+	if f, ok := w.(interface{ Fd() uintptr }); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
 		}
@@ -131,8 +132,19 @@ func (s *Streams) wipe() error {
 	return err
 }
 
-// BrokenPipe tells whether err says that the reader of a stream went away, as `head`
-// does once it has seen enough.
-func BrokenPipe(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+// ErrReaderGone says that the reader of stdout went away, as `head` does once it has
+// seen enough. It is an error of its own, since EPIPE may as well come from the link to
+// the database.
+var ErrReaderGone = errors.New("the reader of the output has gone")
+
+// Outlet is a file whose broken pipe is ErrReaderGone.
+type Outlet struct{ *os.File }
+
+// Write writes as the file does.
+func (o Outlet) Write(p []byte) (int, error) {
+	n, err := o.File.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = fmt.Errorf("%w: %w", ErrReaderGone, err)
+	}
+	return n, err
 }

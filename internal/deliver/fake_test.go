@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ type table struct {
 	fail     func(call string) error // what a call answers with, if anything
 	recorded chan work.Result
 	claimed  chan int
+	next     int           // seq of what is due again
+	slow     time.Duration // how long a claim takes
 }
 
 type row struct {
@@ -30,6 +33,8 @@ type row struct {
 	lost        bool // leased by another, run out
 	foreign     bool // leased by another, live
 	expired     bool
+	suspect     bool // its last attempt was lost
+	seq         int  // in the order of due times
 	bytes       int
 	attempts    int
 	state       work.Move
@@ -37,6 +42,9 @@ type row struct {
 }
 
 func newTable(rows ...*row) *table {
+	for i, r := range rows {
+		r.seq = i
+	}
 	return &table{rows: rows, recorded: make(chan work.Result, 10000), claimed: make(chan int, 10000)}
 }
 
@@ -68,13 +76,20 @@ func (t *table) DueDestinations(context.Context) ([]work.Destination, error) {
 	for _, r := range t.rows {
 		if r.due && !seen[r.destination] {
 			seen[r.destination] = true
-			out = append(out, work.Destination{ID: r.destination, Name: fmt.Sprint("d", r.destination)})
+			suspects := slices.ContainsFunc(t.rows, func(o *row) bool { return o.destination == r.destination && o.suspect && o.due })
+			out = append(out, work.Destination{ID: r.destination, Name: fmt.Sprint("d", r.destination), Suspects: suspects})
 		}
 	}
 	return out, t.failing("scan")
 }
 
-func (t *table) Claim(_ context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+func (t *table) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx) // as a claim that was broken off: nothing was stored
+	}
+	if t.slow > 0 {
+		<-time.After(t.slow)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.claims++
@@ -84,13 +99,14 @@ func (t *table) Claim(_ context.Context, r work.ClaimRequest) ([]work.Claimed, e
 	var out []work.Claimed
 	for _, a := range r.Asks {
 		room := a.Room
-		for i, row := range t.rows {
-			if room == 0 || row.destination != a.DestinationID || !row.due || row.lease || row.foreign {
+		for _, i := range t.inOrder() {
+			row := t.rows[i]
+			if room == 0 || row.destination != a.DestinationID || !row.due || row.lease || row.foreign || row.suspect != a.Suspects {
 				continue
 			}
 			room--
 			row.lease = true
-			c := work.Claimed{ID: int64(i), AttemptID: r.AttemptIDs[len(out)], DestinationID: a.DestinationID, Generation: 1, Lost: row.lost, Expired: row.expired, PayloadBytes: row.bytes}
+			c := work.Claimed{ID: int64(i), AttemptID: r.AttemptIDs[len(out)], DestinationID: a.DestinationID, Generation: 1, Lost: row.lost, Suspect: row.suspect, Expired: row.expired, PayloadBytes: row.bytes}
 			if row.lost {
 				c.Holder = "other#1"
 			} else {
@@ -105,6 +121,16 @@ func (t *table) Claim(_ context.Context, r work.ClaimRequest) ([]work.Claimed, e
 	}
 	t.claimed <- len(out)
 	return out, nil
+}
+
+// inOrder is the places of the rows in the order of their due times.
+func (t *table) inOrder() []int {
+	places := make([]int, len(t.rows))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortFunc(places, func(a, b int) int { return t.rows[a].seq - t.rows[b].seq })
+	return places
 }
 
 func (t *table) Payload(_ context.Context, id int64) ([]byte, error) {
@@ -123,6 +149,11 @@ func (t *table) Record(_ context.Context, _ string, results []work.Result) ([]wo
 	for _, r := range results {
 		row := t.rows[r.ID]
 		row.lease, row.lost = false, false
+		if r.Outcome.Class != "" {
+			row.suspect = r.Outcome.Class == work.Lost
+		}
+		t.next++
+		row.seq = len(t.rows) + t.next
 		row.state, row.result = r.Move, r
 		row.due = r.Move == work.MoveScheduled && r.Delay == 0 || r.Move == work.MoveRelease
 		t.recorded <- r
@@ -168,6 +199,14 @@ func options(places int, answer answering) Options {
 			}}, nil
 		},
 	}
+}
+
+// left is the number of due deliveries that a summary tells.
+func left(s Summary) int64 {
+	if s.DueRemaining == nil {
+		return -1
+	}
+	return *s.DueRemaining
 }
 
 func once(t *testing.T, ctx context.Context, store *table, o Options) Summary {

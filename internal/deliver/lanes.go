@@ -1,6 +1,10 @@
 package deliver
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/whctl/internal/work"
@@ -23,7 +27,17 @@ type lane struct {
 	mark        time.Time // the largest due time claimed since the last scan
 	dry         bool      // a claim since the last scan found less than it asked for
 	held        error     // why nothing is claimed for it in this run
+	// Suspects, whose last attempt was lost, go one at a time: one that kills its worker
+	// must not take others with it again and again.
+	suspects    bool // there may be some
+	suspectBusy bool // one is under way
 }
+
+func (la *lane) wants() bool {
+	return la.held == nil && la.busy < la.cap && (!la.dry || la.wantsSuspect())
+}
+
+func (la *lane) wantsSuspect() bool { return la.suspects && !la.suspectBusy }
 
 // lanes are all destinations met in a run.
 type lanes struct {
@@ -36,21 +50,38 @@ type lanes struct {
 	moved bool
 }
 
+// held says which destinations nothing is claimed for, and why; nil for none.
+func (l *lanes) held() error {
+	var all []error
+	for _, la := range l.byID {
+		if la.held != nil {
+			all = append(all, fmt.Errorf("destination %q is held back: %w", la.destination.Name, la.held))
+		}
+	}
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(all...)
+}
+
 // asks shares free places among the lanes that have work: the emptiest first, so that
 // each gets the same number of requests in flight as far as its cap and its work go.
 func (l *lanes) asks(free int) []work.Ask {
 	ready := make([]*lane, 0, min(len(l.order), maxAsks))
 	for i := range l.order {
 		la := l.order[(l.next+i)%len(l.order)]
-		if la.held == nil && !la.dry && la.busy < la.cap && len(ready) < maxAsks {
+		if la.wants() && len(ready) < maxAsks {
 			ready = append(ready, la)
 		}
 	}
 	rooms := share(free, ready)
 	var asks []work.Ask
 	for i, la := range ready {
-		if rooms[i] > 0 {
-			asks = append(asks, work.Ask{DestinationID: la.destination.ID, Mark: la.mark, Room: rooms[i], Lease: la.endpoint.Policy.Lease})
+		room := rooms[i]
+		if room > 0 && la.wantsSuspect() {
+			asks = append(asks, work.Ask{DestinationID: la.destination.ID, Room: 1, Lease: la.endpoint.Policy.Lease, Suspects: true})
+			room--
+		}
+		if room > 0 && !la.dry {
+			asks = append(asks, work.Ask{DestinationID: la.destination.ID, Mark: la.mark, Room: room, Lease: la.endpoint.Policy.Lease})
 		}
 	}
 	if len(l.order) > 0 {

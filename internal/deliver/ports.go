@@ -61,4 +61,5 @@ const (
 	Limit   StoppedBy = "limit"
 	MaxTime StoppedBy = "max_time"
 	Signal  StoppedBy = "signal"
+	Failed  StoppedBy = "error" // the run could not go on
 )

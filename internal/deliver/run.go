@@ -57,8 +57,9 @@ func Once(ctx context.Context, store Store, o Options) (Summary, error) {
 		err = ended
 	}
 	sum := r.tally.summary(why, began.Add(time.Since(r.begun)))
+	sum.Held = r.lanes.held()
 	if err == nil {
-		err = r.countBacklog(inner, &sum)
+		r.countBacklog(inner, &sum)
 	}
 	return sum, err
 }
@@ -67,7 +68,7 @@ func Once(ctx context.Context, store Store, o Options) (Summary, error) {
 func (r *run) loop(ctx context.Context) (StoppedBy, error) {
 	for {
 		if err := r.settleReady(); err != nil {
-			return "", err
+			return Failed, err
 		}
 		if why := r.reached(ctx); why != "" {
 			return why, nil
@@ -75,17 +76,20 @@ func (r *run) loop(ctx context.Context) (StoppedBy, error) {
 		free := r.free()
 		if free < r.wanted() {
 			if err := r.wait(ctx, free > 0); err != nil {
-				return "", err
+				return Failed, err
 			}
 			if free = r.free(); free == 0 {
 				continue
 			}
 		}
 		got, err := r.claim(ctx, free)
-		if err != nil {
-			return "", err
+		if ctx.Err() != nil {
+			return Signal, nil // a claim that it broke off was not stored
 		}
-		if got || ctx.Err() != nil {
+		if err != nil {
+			return Failed, err
+		}
+		if got {
 			continue
 		}
 		if r.busy == 0 {
@@ -93,7 +97,7 @@ func (r *run) loop(ctx context.Context) (StoppedBy, error) {
 		}
 		// Whatever is due is leased, here or elsewhere. A result may change that.
 		if err := r.wait(ctx, false); err != nil {
-			return "", err
+			return Failed, err
 		}
 	}
 }
@@ -128,32 +132,29 @@ func (r *run) wanted() int {
 	return wanted
 }
 
-// wait blocks until results have been recorded, for a short while only if brief, or
-// until the run has to look at its bounds.
+// wait blocks until results have been recorded, but not for long: a short while if
+// brief, else until it is time to look again who has work.
 func (r *run) wait(ctx context.Context, brief bool) error {
-	var timeUp <-chan time.Time
-	if d := r.patience(brief); d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		timeUp = t.C
-	}
+	t := time.NewTimer(r.patience(brief))
+	defer t.Stop()
 	select {
 	case s := <-r.recorder.settled:
 		return r.settle(s)
 	case <-ctx.Done():
-	case <-timeUp:
+	case <-t.C:
 	}
 	return nil
 }
 
 func (r *run) patience(brief bool) time.Duration {
+	d := rescanAfter // what is slow must not keep the run from what has become due elsewhere
 	if brief {
-		return claimWait
+		d = claimWait
 	}
 	if r.o.MaxTime > 0 {
-		return max(time.Millisecond, r.o.MaxTime-time.Since(r.begun))
+		d = min(d, max(time.Millisecond, r.o.MaxTime-time.Since(r.begun)))
 	}
-	return 0
+	return d
 }
 
 // claim asks the lanes that have work; where none is known to, it looks who has. False
@@ -190,7 +191,7 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 		}
 	}
 	sent := time.Now() // the lease is counted from before the claim was sent
-	claimed, err := r.store.Claim(context.WithoutCancel(ctx), request)
+	claimed, err := r.store.Claim(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -209,21 +210,30 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 // noteClaim moves the marks on and notes which lanes had less than was asked for.
 func (r *run) noteClaim(asks []work.Ask, claimed []work.Claimed) {
 	r.lanes.moved = r.lanes.moved || len(claimed) > 0
-	got := make(map[int64]int, len(asks))
+	type kind struct {
+		destination int64
+		suspects    bool
+	}
+	got := make(map[kind]int, len(asks))
 	for _, c := range claimed {
-		got[c.DestinationID]++
-		if la := r.lanes.byID[c.DestinationID]; c.Due.After(la.mark) {
+		got[kind{c.DestinationID, c.Suspect}]++
+		if la := r.lanes.byID[c.DestinationID]; c.Due.After(la.mark) && !c.Suspect {
 			la.mark = c.Due
 		}
 	}
 	for _, a := range asks {
-		r.lanes.byID[a.DestinationID].dry = got[a.DestinationID] < a.Room
+		la, all := r.lanes.byID[a.DestinationID], got[kind{a.DestinationID, a.Suspects}] == a.Room
+		if a.Suspects {
+			la.suspects, la.suspectBusy = all, all
+		} else {
+			la.dry = !all
+		}
 	}
 }
 
 // scan looks who has work, and forgets the marks.
 func (r *run) scan(ctx context.Context) error {
-	due, err := r.store.DueDestinations(context.WithoutCancel(ctx))
+	due, err := r.store.DueDestinations(ctx)
 	if err != nil {
 		return err
 	}
@@ -238,7 +248,7 @@ func (r *run) scan(ctx context.Context) error {
 			r.lanes.byID[d.ID] = la
 		}
 		r.refresh(la, d)
-		la.mark, la.dry = time.Time{}, false
+		la.mark, la.dry, la.suspects = time.Time{}, false, d.Suspects
 		r.lanes.order = append(r.lanes.order, la)
 	}
 	r.lanes.next, r.lanes.moved = 0, false
@@ -254,7 +264,6 @@ func (r *run) refresh(la *lane, d work.Destination) {
 	la.destination = d
 	la.endpoint, la.held = r.o.Endpoint(d)
 	if la.held != nil {
-		r.tally.held = append(r.tally.held, fmt.Errorf("destination %q is held back: %w", d.Name, la.held))
 		return
 	}
 	la.cap = la.endpoint.Policy.MaxInFlight

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestDrains(t *testing.T) {
 	store := newTable(slices.Concat(due(1, 300), due(2, 7))...)
 	sum := once(t, t.Context(), store, options(16, ok))
-	if sum.Delivered != 307 || sum.StoppedBy != Drained || sum.DueRemaining != 0 || sum.OldestDueAge != nil || sum.ByClass[work.OK] != 307 {
+	if sum.Delivered != 307 || sum.StoppedBy != Drained || left(sum) != 0 || sum.OldestDueAge != nil || sum.ByClass[work.OK] != 307 {
 		t.Errorf("summary %+v", sum)
 	}
 	if sum.Latency.P50 == nil || *sum.Latency.Max != time.Millisecond {
@@ -101,7 +102,7 @@ func TestLimitCountsAttemptsNotTakeovers(t *testing.T) {
 		r.lost, r.attempts = true, 1
 	}
 	sum := once(t, t.Context(), newTable(rows...), func() Options { o := options(4, ok); o.Limit = 5; return o }())
-	if sum.Delivered != 5 || sum.StoppedBy != Limit || sum.LostRecovered != 6 || sum.Retried != 6 || sum.DueRemaining != 15 {
+	if sum.Delivered != 5 || sum.StoppedBy != Limit || sum.LostRecovered != 6 || sum.Retried != 6 || left(sum) != 15 {
 		t.Errorf("summary %+v, want 5 delivered, 6 taken over, 15 left", sum)
 	}
 }
@@ -146,7 +147,7 @@ func TestGuardDecidesRightBeforeSending(t *testing.T) {
 func TestBrokenGuardGivesBack(t *testing.T) {
 	o := options(4, ok)
 	o.Wanted = func(context.Context, work.Claimed) (bool, error) { return false, errors.New("no such table") }
-	if sum := once(t, t.Context(), newTable(due(1, 9)...), o); sum.Released == 0 || sum.DueRemaining != 9 {
+	if sum := once(t, t.Context(), newTable(due(1, 9)...), o); sum.Released == 0 || left(sum) != 9 || sum.Held == nil {
 		t.Errorf("summary %+v", sum)
 	}
 }
@@ -159,7 +160,7 @@ func TestTooLittleLeaseGivesBack(t *testing.T) {
 	e, _ := o.Endpoint(work.Destination{})
 	e.Policy.Lease = e.Policy.Timeout + e.Policy.WriteMargin // valid is more than that
 	o.Endpoint = func(work.Destination) (Endpoint, error) { return e, nil }
-	if sum := once(t, t.Context(), newTable(due(1, 3)...), o); sum.Released == 0 || sum.DueRemaining != 3 {
+	if sum := once(t, t.Context(), newTable(due(1, 3)...), o); sum.Released == 0 || left(sum) != 3 {
 		t.Errorf("summary %+v", sum)
 	}
 }
@@ -174,7 +175,7 @@ func TestAnUnusableDestinationHoldsOnlyItsOwn(t *testing.T) {
 		return usable(d)
 	}
 	sum := once(t, t.Context(), newTable(slices.Concat(due(1, 5), due(2, 5))...), o)
-	if sum.Delivered != 5 || sum.DueRemaining != 5 || sum.Held == nil {
+	if sum.Delivered != 5 || left(sum) != 5 || sum.Held == nil {
 		t.Errorf("summary %+v", sum)
 	}
 }
@@ -201,7 +202,7 @@ func TestSignalGivesBackWhatWasNotSent(t *testing.T) {
 	cancel()
 	close(release)
 	wg.Wait()
-	if sent.Load() != 4 || sum.Delivered != 4 || sum.StoppedBy != Signal || sum.DueRemaining != 36 {
+	if sent.Load() != 4 || sum.Delivered != 4 || sum.StoppedBy != Signal || left(sum) != 36 {
 		t.Errorf("sent %d, summary %+v", sent.Load(), sum)
 	}
 }
@@ -211,7 +212,7 @@ func TestSignalDuringAClaimSendsNothingOfIt(t *testing.T) {
 	store := newTable(due(1, 4)...)
 	store.fail = func(call string) error {
 		if call == "claim" {
-			cancel()
+			cancel() // it is stored all the same
 		}
 		return nil
 	}
@@ -230,12 +231,26 @@ func TestGraceBreaksOffAsLost(t *testing.T) {
 	o := options(4, func(ctx context.Context, _ work.Claimed) work.Outcome {
 		cancel()
 		<-ctx.Done()
-		return work.Outcome{Class: work.Reset}
+		return work.Outcome{Class: work.Lost}
 	})
 	o.Grace = time.Millisecond
 	sum := once(t, ctx, newTable(rows...), o)
 	if sum.ByClass[work.Lost] != 1 || sum.Retried != 1 || rows[0].result.Outcome.Class != work.Lost {
 		t.Errorf("summary %+v: what a stop broke off is lost, its effect unknown", sum)
+	}
+}
+
+// What a stop reached before anything was sent is given back, uncharged.
+func TestGraceGivesBackWhatWasNotSentYet(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := options(4, func(ctx context.Context, _ work.Claimed) work.Outcome {
+		cancel()
+		<-ctx.Done()
+		return work.Outcome{Class: work.Lost, Unsent: true}
+	})
+	o.Grace = time.Millisecond
+	if sum := once(t, ctx, newTable(due(1, 1)...), o); sum.Released != 1 || left(sum) != 1 {
+		t.Errorf("summary %+v", sum)
 	}
 }
 
@@ -268,7 +283,7 @@ func (p *pickyTable) Record(ctx context.Context, owner string, results []work.Re
 }
 
 func TestLostDatabaseEndsTheRun(t *testing.T) {
-	for _, broken := range []string{"now", "scan", "claim", "record", "backlog"} {
+	for _, broken := range []string{"now", "scan", "claim", "record"} {
 		t.Run(broken, func(t *testing.T) {
 			store := newTable(due(1, 40)...)
 			store.fail = func(call string) error {
@@ -313,4 +328,107 @@ func TestRetryAndDeathAreCounted(t *testing.T) {
 	if sum.Retried != 2 || sum.Dead != 1 || rows[0].result.Reason != work.ReasonExhausted || rows[0].result.Fingerprint == "" {
 		t.Errorf("summary %+v, result %+v", sum, rows[0].result)
 	}
+}
+
+// A run that did its work does not fail over the count of what is left.
+func TestACountThatFailsIsNoFailure(t *testing.T) {
+	store := newTable(due(1, 3)...)
+	store.fail = func(call string) error {
+		if call == "backlog" {
+			return work.ErrUnreachable
+		}
+		return nil
+	}
+	if sum := once(t, t.Context(), store, options(4, ok)); sum.Delivered != 3 || sum.DueRemaining != nil || sum.StoppedBy != Drained {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+// Deliveries whose last attempt was lost go one at a time at each destination, beside
+// all others: one of them may be what killed their worker.
+func TestSuspectsGoOneAtATime(t *testing.T) {
+	rows := slices.Concat(due(1, 20), due(2, 20))
+	for i, r := range rows {
+		r.suspect = i%2 == 0
+	}
+	var mu sync.Mutex
+	busy, most := map[int64]int{}, map[int64]int{}
+	sum := once(t, t.Context(), newTable(rows...), options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+		if c.Suspect {
+			mu.Lock()
+			busy[c.DestinationID]++
+			most[c.DestinationID] = max(most[c.DestinationID], busy[c.DestinationID])
+			mu.Unlock()
+			defer func() {
+				mu.Lock()
+				busy[c.DestinationID]--
+				mu.Unlock()
+			}()
+		}
+		return ok(ctx, c)
+	}))
+	if sum.Delivered != 40 || most[1] != 1 || most[2] != 1 {
+		t.Errorf("delivered %d, suspects at once %v", sum.Delivered, most)
+	}
+}
+
+// What the run closed as lost is a suspect in the same run.
+func TestTakenOverIsASuspectAtOnce(t *testing.T) {
+	rows := due(1, 6)
+	for _, r := range rows {
+		r.lost, r.attempts = true, 1
+	}
+	var busy, most atomic.Int64
+	sum := once(t, t.Context(), newTable(rows...), options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+		n := busy.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		defer busy.Add(-1)
+		return ok(ctx, c)
+	}))
+	if sum.Delivered != 6 || sum.LostRecovered != 6 || most.Load() != 1 {
+		t.Errorf("summary %+v, %d suspects at once", sum, most.Load())
+	}
+}
+
+// One request that hangs must not keep the run from what becomes due elsewhere.
+func TestAHangingRequestDoesNotIdleTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows := slices.Concat(due(1, 1), due(2, 1))
+		rows[1].due = false
+		store := newTable(rows...)
+		sent2 := make(chan struct{})
+		o := options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			if c.DestinationID == 2 {
+				close(sent2)
+				return ok(ctx, c)
+			}
+			store.mu.Lock()
+			rows[1].due = true // while this one hangs
+			store.mu.Unlock()
+			<-sent2
+			return ok(ctx, c)
+		})
+		if sum := once(t, t.Context(), store, o); sum.Delivered != 2 {
+			t.Errorf("summary %+v", sum)
+		}
+	})
+}
+
+// The lease is counted from before the claim was sent: a slow claim leaves less of it.
+func TestALeaseIsCountedFromBeforeItsClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(4, func(context.Context, work.Claimed) work.Outcome {
+			t.Error("sent with too little of its lease left")
+			return work.Outcome{}
+		})
+		e, _ := o.Endpoint(work.Destination{})
+		e.Policy.Lease = e.Policy.Timeout + e.Policy.WriteMargin + 20*time.Millisecond
+		o.Endpoint = func(work.Destination) (Endpoint, error) { return e, nil }
+		store := newTable(due(1, 3)...)
+		store.slow = 25 * time.Millisecond
+		if sum := once(t, t.Context(), store, o); sum.Released == 0 || left(sum) != 3 {
+			t.Errorf("summary %+v", sum)
+		}
+	})
 }

@@ -25,13 +25,14 @@ type senders struct {
 	o       Options
 	results chan<- done
 	budget  *semaphore.Weighted // of payload bytes read apart from their claims
+	asking  *semaphore.Weighted // of questions to the database beside claims and records
 	stop    context.Context     // ended: nothing new is sent
 	flight  context.Context     // ended: what is in flight is broken off
 	cut     context.CancelFunc
 }
 
 func newSenders(inner, stop context.Context, store Store, o Options, results chan<- done) *senders {
-	s := &senders{store: store, o: o, results: results, budget: semaphore.NewWeighted(payloadBudget), stop: stop}
+	s := &senders{store: store, o: o, results: results, budget: semaphore.NewWeighted(payloadBudget), asking: semaphore.NewWeighted(1), stop: stop}
 	s.flight, s.cut = context.WithCancel(inner)
 	return s
 }
@@ -54,9 +55,9 @@ func (s *senders) start(c work.Claimed, to Endpoint, begun time.Time) {
 
 func (s *senders) attempt(c work.Claimed, to Endpoint, begun time.Time) {
 	if s.o.Wanted != nil {
-		wanted, err := s.o.Wanted(s.flight, c)
+		wanted, err := s.wanted(c)
 		if err != nil {
-			s.release(c, "its guard could not be checked: "+err.Error(), true)
+			s.giveBack(c, "its guard could not be checked", err)
 			return
 		}
 		if !wanted {
@@ -66,7 +67,7 @@ func (s *senders) attempt(c work.Claimed, to Endpoint, begun time.Time) {
 	}
 	payload, free, err := s.payload(c)
 	if err != nil {
-		s.release(c, "its payload could not be read: "+err.Error(), true)
+		s.giveBack(c, "its payload could not be read", err)
 		return
 	}
 	defer free()
@@ -82,18 +83,29 @@ func (s *senders) attempt(c work.Claimed, to Endpoint, begun time.Time) {
 	}
 	left := to.Policy.Lease - time.Since(begun) - to.Policy.WriteMargin
 	if left < to.Policy.Timeout {
-		s.release(c, "too little of its lease is left to send it", true)
+		s.release(c, "too little of its lease is left to send it", c.PayloadBytes <= inlineMax)
 		return
 	}
 	if s.stop.Err() != nil {
 		s.release(c, "the run was stopped", false)
 		return
 	}
-	outcome := to.Send(s.flight, c, body, min(left, to.Policy.Timeout))
-	if s.flight.Err() != nil && outcome.Status == 0 {
-		outcome = work.Outcome{Class: work.Lost, Message: "a stop broke the send off: its effect is unknown", Latency: outcome.Latency}
+	outcome := to.Send(s.flight, c, body, to.Policy.Timeout)
+	if outcome.Class == work.Lost && outcome.Unsent {
+		s.release(c, "the run was stopped", false)
+		return
 	}
 	s.finish(c, to, outcome)
+}
+
+// wanted asks the guard. One at a time: claims and records must not wait for a
+// connection behind them.
+func (s *senders) wanted(c work.Claimed) (bool, error) {
+	if err := s.asking.Acquire(s.stop, 1); err != nil {
+		return false, err
+	}
+	defer s.asking.Release(1)
+	return s.o.Wanted(s.flight, c)
 }
 
 // payload is the payload of c and what to call when its bytes are not needed any more.
@@ -105,7 +117,7 @@ func (s *senders) payload(c work.Claimed) ([]byte, func(), error) {
 	if err := s.budget.Acquire(s.stop, n); err != nil {
 		return nil, nil, err
 	}
-	b, err := s.store.Payload(s.flight, c.ID)
+	b, err := s.read(c.ID)
 	if err != nil {
 		s.budget.Release(n)
 		return nil, nil, err
@@ -113,8 +125,22 @@ func (s *senders) payload(c work.Claimed) ([]byte, func(), error) {
 	return b, func() { s.budget.Release(n) }, nil
 }
 
+func (s *senders) read(id int64) ([]byte, error) {
+	if err := s.asking.Acquire(s.stop, 1); err != nil {
+		return nil, err
+	}
+	defer s.asking.Release(1)
+	return s.store.Payload(s.flight, id)
+}
+
 func (s *senders) finish(c work.Claimed, to Endpoint, o work.Outcome) {
 	s.results <- done{claimed: slim(c), outcome: o, decision: to.Policy.Decide(o, c.Attempt, s.o.Random)}
+}
+
+// giveBack gives back what could not be made ready. Unless the run was being stopped,
+// its destination gets nothing more in this run, which would only meet the same again.
+func (s *senders) giveBack(c work.Claimed, what string, err error) {
+	s.release(c, what+": "+err.Error(), s.stop.Err() == nil)
 }
 
 // release gives back a delivery that was provably not sent.

@@ -31,12 +31,16 @@ func (r *run) settle(s settled) error {
 		r.busy--
 		la := r.lanes.byID[d.claimed.DestinationID]
 		la.busy--
+		if d.claimed.Suspect {
+			la.suspectBusy, r.lanes.moved = false, true
+		}
 		if s.err != nil {
 			continue // not recorded: the lease will end, and the attempt be closed as lost
 		}
 		r.tally.recorded(d, s.fates[i])
 		if d.retired {
 			la.held = errors.New(d.decision.Why)
+			r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", d.decision.Why)
 		}
 		if d.claimed.Lost || d.decision.Verdict == policy.Release {
 			r.lanes.moved = true
@@ -111,20 +115,28 @@ func (r *run) graceBegins() <-chan time.Time {
 	return time.After(r.o.Grace)
 }
 
-// countBacklog completes the summary with what is left.
-func (r *run) countBacklog(ctx context.Context, sum *Summary) error {
+// backlogWithin bounds the count at a run's end.
+const backlogWithin = 5 * time.Second
+
+// countBacklog completes the summary with what is left. A run that did its work does
+// not fail over a count: without one, the numbers stay unknown.
+func (r *run) countBacklog(ctx context.Context, sum *Summary) {
+	ctx, cancel := context.WithTimeout(ctx, backlogWithin)
+	defer cancel()
 	left, err := r.store.Backlog(ctx)
 	if err != nil {
-		return err
+		r.o.Log.Warn("what is left could not be counted", "error", err)
+		return
 	}
+	var due int64
 	for _, b := range left {
 		if len(r.o.Destinations) > 0 && r.lanes.byID[b.DestinationID] == nil {
 			continue // not this run's
 		}
-		sum.DueRemaining += b.Due
+		due += b.Due
 		if sum.OldestDueAge == nil || b.OldestAge > *sum.OldestDueAge {
 			sum.OldestDueAge = &b.OldestAge
 		}
 	}
-	return nil
+	sum.DueRemaining = &due
 }

@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 )
 
 // Summary is what a run did. Claimed = Delivered + Retried + Dead + Cancelled +
-// Released + Late; LostRecovered is part of Retried and Dead.
+// Released + Late + Unrecorded; LostRecovered is part of Retried and Dead.
 type Summary struct {
 	WorkerID      string
 	StartedAt     time.Time // by the database's clock
@@ -22,10 +21,10 @@ type Summary struct {
 	Retried       int
 	Dead          int
 	Cancelled     int
-	LostRecovered int // attempts of lost workers that this run closed
-	Released      int // claimed, not sent, given back
-	Late          int // results that came after their lease was taken over, and moved nothing
-	DueRemaining  int64
+	LostRecovered int    // attempts of lost workers that this run closed
+	Released      int    // claimed, not sent, given back
+	Late          int    // results that came after their lease was taken over, and moved nothing
+	DueRemaining  *int64 // nil: not known
 	Latency       Percentiles
 	OldestDueAge  *time.Duration // nil: nothing is due
 	ByClass       map[work.Class]int
@@ -42,7 +41,6 @@ type tally struct {
 	sum       Summary
 	attempted int // what counts towards the limit: not what was lost elsewhere or cancelled
 	latencies []time.Duration
-	held      []error
 }
 
 func newTally(owner string, began time.Time) tally {
@@ -81,13 +79,13 @@ func (t *tally) recorded(d done, fate work.Fate) {
 		t.sum.Cancelled++
 	case policy.Release:
 		t.sum.Released++
-		t.attempted--
+		t.attempted-- // it was not attempted after all
 	}
 }
 
 func (t *tally) summary(why StoppedBy, finished time.Time) Summary {
 	s := t.sum
-	s.StoppedBy, s.FinishedAt, s.Held = why, finished, errors.Join(t.held...)
+	s.StoppedBy, s.FinishedAt = why, finished
 	slices.Sort(t.latencies)
 	s.Latency = Percentiles{t.percentile(0.5), t.percentile(0.9), t.percentile(0.99), t.percentile(1)}
 	return s

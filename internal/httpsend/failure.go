@@ -47,7 +47,7 @@ func (ex *exchange) ended(cause error) work.Outcome {
 	if ex.wrote() {
 		return work.Outcome{Class: work.Lost, Message: "a stop broke the request off: its effect is unknown"}
 	}
-	return work.Outcome{Class: work.Lost, Message: "a stop came before the request was sent"}
+	return work.Outcome{Class: work.Lost, Unsent: true, Message: "a stop came before the request was sent"}
 }
 
 func (ex *exchange) timedOut() work.Outcome {

@@ -101,8 +101,8 @@ func complete(page []byte) []byte {
 \fBWHCTL_DATABASE_URL\fP, \fBWHCTL_CONFIG\fP, \fBWHCTL_OPERATOR\fP
 the database, the configuration file, who acts
 .TP
-\fBWHCTL_\fP\fIPATH\fP
-any configuration key, in upper case, with __ between levels
+\fBWHCTL_POLICIES__DEFAULT__TIMEOUT\fP, ...
+any configuration key: its path in upper case behind WHCTL_, with __ between levels
 .TP
 \fBPGHOST\fP, \fBPGUSER\fP, \fBPGSERVICE\fP, ...
 what libpq reads, where no database URL is given

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,36 +21,49 @@ import (
 // claimSQL takes due deliveries under a lease, and is the start of their attempts:
 // lease, attempt id, number and start time are one committed write. A row whose lease
 // has run out is taken over under the attempt id that it has, and counts no new attempt.
+// Suspects, whose last attempt was lost (class 16), are asked for by themselves.
 //
 // The rows to take are fixed by a materialized CTE, since a sub-select with LIMIT may be
 // run more than once by some plans. The total limit is written into the text (%d): a
 // parameter there makes the planner expect a tenth of all due rows.
 const claimSQL = `
 WITH c AS MATERIALIZED (
-  SELECT l.id, l.due, l.holder, a.lease, row_number() OVER () AS n
-  FROM unnest($2::bigint[], $3::timestamptz[], $4::int[], $5::double precision[]) AS a(destination_id, mark, room, lease)
+  SELECT l.id, l.due, l.holder, a.lease, a.suspects, row_number() OVER () AS n
+  FROM unnest($2::bigint[], $3::timestamptz[], $4::int[], $5::double precision[], $6::boolean[])
+    AS a(destination_id, mark, room, lease, suspects)
   CROSS JOIN LATERAL (
-    SELECT d.id, d.next_attempt_at AS due, d.lease_owner AS holder
-    FROM whctl.deliveries d
-    WHERE d.state = 0 AND d.destination_id = a.destination_id
-      AND d.next_attempt_at >= a.mark AND d.next_attempt_at <= now()
-      AND (d.lease_expires_at IS NULL OR d.lease_expires_at < now())
-    ORDER BY d.next_attempt_at, d.id
-    LIMIT a.room
-    FOR UPDATE SKIP LOCKED) l
+    SELECT * FROM (
+      SELECT d.id, d.next_attempt_at AS due, d.lease_owner AS holder
+      FROM whctl.deliveries d
+      WHERE NOT a.suspects AND d.state = 0 AND d.destination_id = a.destination_id AND d.class IS DISTINCT FROM 16
+        AND d.next_attempt_at >= a.mark AND d.next_attempt_at <= now()
+        AND (d.lease_expires_at IS NULL OR d.lease_expires_at < now())
+      ORDER BY d.next_attempt_at, d.id
+      LIMIT a.room
+      FOR UPDATE SKIP LOCKED) ordinary
+    UNION ALL
+    SELECT * FROM (
+      SELECT d.id, d.next_attempt_at, d.lease_owner
+      FROM whctl.deliveries d
+      WHERE a.suspects AND d.state = 0 AND d.destination_id = a.destination_id AND d.class = 16
+        AND d.next_attempt_at <= now()
+        AND (d.lease_expires_at IS NULL OR d.lease_expires_at < now())
+      ORDER BY d.next_attempt_at, d.id
+      LIMIT a.room
+      FOR UPDATE SKIP LOCKED) suspect) l
   LIMIT %d),
 u AS (
   UPDATE whctl.deliveries d
   SET lease_owner = $1, lease_expires_at = now() + c.lease * interval '1 second',
-      attempt_id = coalesce(d.attempt_id, ($6::uuid[])[c.n]),
+      attempt_id = coalesce(d.attempt_id, ($7::uuid[])[c.n]),
       attempts = d.attempts + (d.attempt_id IS NULL)::int,
       started_at = CASE WHEN d.attempt_id IS NULL THEN now() ELSE d.started_at END
   FROM c
   WHERE d.id = c.id
-  RETURNING d.id, d.attempt_id, d.generation, d.attempts, d.destination_id, c.due, c.holder)
-SELECT u.id, u.attempt_id, u.generation, u.attempts, u.destination_id, u.due, coalesce(u.holder, ''),
+  RETURNING d.id, d.attempt_id, d.generation, d.attempts, d.destination_id, c.due, c.holder, c.suspects)
+SELECT u.id, u.attempt_id, u.generation, u.attempts, u.destination_id, u.due, coalesce(u.holder, ''), u.suspects,
        coalesce(e.not_after < now(), false), octet_length(e.payload),
-       CASE WHEN octet_length(e.payload) <= $7 AND u.holder IS NULL THEN e.payload END,
+       CASE WHEN octet_length(e.payload) <= $8 AND u.holder IS NULL THEN e.payload END,
        e.delivery_id, e.destination, e.tenant, e.subject, e.event_type, e.event_version, e.event_id, e.event_at, e.not_after,
        coalesce(e.body, '')
 FROM u
@@ -60,6 +74,7 @@ ORDER BY u.due, u.id`
 // their attempts. A claim whose commit was not answered may have been stored: what it
 // took is given back and the claim made again.
 func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+	r.AttemptIDs = slices.Clone(r.AttemptIDs)
 	for try := 1; ; try++ {
 		claimed, err := s.claim(ctx, r)
 		if err == nil {
@@ -71,6 +86,14 @@ func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 		if err := s.unclaim(ctx, r); err != nil {
 			return nil, fmt.Errorf("give back a claim that was not answered: %w", err)
 		}
+		// The unanswered commit may yet arrive: its ids are never used again.
+		for i := range r.AttemptIDs {
+			id, err := uuid.NewV7()
+			if err != nil {
+				return nil, fmt.Errorf("make an attempt id: %w", err)
+			}
+			r.AttemptIDs[i] = id
+		}
 	}
 }
 
@@ -78,9 +101,9 @@ func (s *Store) claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 	var claimed []work.Claimed
 	err := s.write(ctx, func(tx *sqlx.Tx) error {
 		claimed = claimed[:0]
-		dest, marks, rooms, leases := askColumns(r.Asks)
+		dest, marks, rooms, leases, suspects := askColumns(r.Asks)
 		rows, err := tx.QueryContext(ctx, fmt.Sprintf(s.sql(claimSQL), len(r.AttemptIDs)),
-			r.Owner, pq.Array(dest), pq.Array(marks), pq.Array(rooms), pq.Array(leases), uuids(r.AttemptIDs), r.InlineMax)
+			r.Owner, pq.Array(dest), pq.Array(marks), pq.Array(rooms), pq.Array(leases), pq.Array(suspects), uuids(r.AttemptIDs), r.InlineMax)
 		if err != nil {
 			return err
 		}
@@ -101,7 +124,7 @@ func scanClaimed(rows *sql.Rows) (work.Claimed, error) {
 	var c work.Claimed
 	e := &c.Envelope
 	var notAfter sql.NullTime
-	err := rows.Scan(&c.ID, &c.AttemptID, &c.Generation, &c.Attempt, &c.DestinationID, &c.Due, &c.Holder,
+	err := rows.Scan(&c.ID, &c.AttemptID, &c.Generation, &c.Attempt, &c.DestinationID, &c.Due, &c.Holder, &c.Suspect,
 		&c.Expired, &c.PayloadBytes, &e.Payload,
 		&e.DeliveryID, &e.Destination, &e.Tenant, &e.Subject, &e.EventType, &e.EventVersion, &e.EventID, &e.EventAt, &notAfter,
 		&e.Body)
@@ -110,7 +133,7 @@ func scanClaimed(rows *sql.Rows) (work.Claimed, error) {
 	return c, err
 }
 
-func askColumns(asks []work.Ask) (dest []int64, marks []string, rooms []int64, leases []float64) {
+func askColumns(asks []work.Ask) (dest []int64, marks []string, rooms []int64, leases []float64, suspects []bool) {
 	for _, a := range asks {
 		mark := "-infinity"
 		if !a.Mark.IsZero() {
@@ -120,8 +143,9 @@ func askColumns(asks []work.Ask) (dest []int64, marks []string, rooms []int64, l
 		marks = append(marks, mark)
 		rooms = append(rooms, int64(a.Room))
 		leases = append(leases, a.Lease.Seconds())
+		suspects = append(suspects, a.Suspects)
 	}
-	return dest, marks, rooms, leases
+	return dest, marks, rooms, leases, suspects
 }
 
 // uuids is written as one array literal; the driver's own array type quotes each.
@@ -148,8 +172,8 @@ WHERE d.state = 0 AND d.destination_id = ANY($1::bigint[]) AND d.lease_owner = $
 // unclaim gives back what a claim may have taken: nothing of it was sent. Deliveries
 // taken over from others stay leased; their leases end again and somebody closes them.
 func (s *Store) unclaim(ctx context.Context, r work.ClaimRequest) error {
-	dest, _, _, _ := askColumns(r.Asks)
-	return s.repeat(ctx, func(tx *sqlx.Tx) error {
+	dest, _, _, _, _ := askColumns(r.Asks)
+	return s.repeat(context.WithoutCancel(ctx), func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, s.sql(unclaimSQL), pq.Array(dest), r.Owner, uuids(r.AttemptIDs))
 		return err
 	})

@@ -153,3 +153,42 @@ func TestExpiredIsMarked(t *testing.T) {
 		t.Errorf("claimed %+v, want it marked as expired", c)
 	}
 }
+
+// What may have killed its worker is claimed apart from all else.
+func TestSuspectsAreClaimedApart(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	for _, subject := range []string{"a", "b", "c"} {
+		d.Enqueue(t, "r", subject, `{}`)
+	}
+	a, b := newWorker(t, d, "a"), newWorker(t, d, "b")
+	a.claim(2)
+	expire(t, d)
+	for _, c := range b.claim(3) {
+		if c.Lost {
+			b.record(lost(c))
+		} else {
+			b.record(work.Result{ID: c.ID, AttemptID: c.AttemptID, Move: work.MoveRelease})
+		}
+	}
+	due, err := b.store.DueDestinations(t.Context())
+	if err != nil || !due[0].Suspects {
+		t.Fatalf("destinations %+v, %v; want it known that there are suspects", due, err)
+	}
+	ask := func(suspects bool) []work.Claimed {
+		got, err := b.store.Claim(t.Context(), work.ClaimRequest{
+			Owner: b.owner, Asks: []work.Ask{{DestinationID: due[0].ID, Room: 5, Lease: time.Minute, Suspects: suspects}},
+			AttemptIDs: []uuid.UUID{uuid.New(), uuid.New(), uuid.New(), uuid.New(), uuid.New()},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := ask(false); len(got) != 1 || got[0].Suspect || got[0].Attempt != 1 {
+		t.Errorf("the others: %+v, want the one that was never lost", got)
+	}
+	if got := ask(true); len(got) != 2 || !got[0].Suspect || got[0].Attempt != 2 {
+		t.Errorf("suspects: %+v, want the two that were lost", got)
+	}
+}

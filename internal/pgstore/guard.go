@@ -2,8 +2,10 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -27,13 +29,23 @@ func (s *Store) Guard(ctx context.Context, statement string, e work.Envelope) (b
 		return parts[1] + guardNumbers[parts[2]]
 	})
 	// Every parameter is named once, so that the statement may leave any of them out.
-	text = "SELECT coalesce((" + text + "), false) FROM (SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text) AS given"
+	text = "SELECT coalesce((" + strings.TrimRight(text, "; \t\r\n") + "\n), false) FROM (SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text) AS given"
 	var wanted bool
 	err := s.read(ctx, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &wanted, text, e.Subject, e.Tenant, e.EventID, e.EventType, e.EventVersion, e.DeliveryID)
 	})
 	if err != nil {
-		return false, fmt.Errorf("guard of event type %q: %w", e.EventType, err)
+		return false, fmt.Errorf("guard of event type %q: %w", e.EventType, guardFault(err))
 	}
 	return wanted, nil
+}
+
+// guardFault keeps a table or column that the guard names and that is not there from
+// being taken for a fault of whctl's own schema.
+func guardFault(err error) error {
+	var r *refusal
+	if errors.As(err, &r) && errors.Is(r.sentinel, work.ErrSchema) {
+		return fmt.Errorf("%w: %s (SQLSTATE %s)", work.ErrConfig, r.server.Message, r.server.Code)
+	}
+	return err
 }

@@ -24,7 +24,8 @@ WITH RECURSIVE s AS (
           ORDER BY d.destination_id, d.next_attempt_at LIMIT 1)
   FROM s WHERE s.id IS NOT NULL)
 SELECT x.id, x.name, x.url, x.policy, x.signing_key, x.headers, x.max_in_flight, x.rate, x.tenants, x.body,
-       x.payload_max, x.created_at, x.updated_at
+       x.payload_max, x.created_at, x.updated_at,
+       EXISTS (SELECT FROM whctl.deliveries d WHERE d.state = 0 AND d.class = 16 AND d.destination_id = s.id) AS suspects
 FROM s
 JOIN whctl.destinations x ON x.id = s.id
 CROSS JOIN LATERAL (
@@ -62,6 +63,7 @@ type destinationRow struct {
 	PayloadMax  sql.Null[int64]  `db:"payload_max"`
 	CreatedAt   time.Time        `db:"created_at"`
 	UpdatedAt   time.Time        `db:"updated_at"`
+	Suspects    bool             `db:"suspects"` // only of dueDestinationsSQL
 }
 
 func destinations(rows []destinationRow) []work.Destination {
@@ -77,6 +79,7 @@ func (r destinationRow) destination() work.Destination {
 		ID: r.ID, Name: r.Name, URL: r.URL, Policy: r.Policy, Key: r.SigningKey,
 		MaxInFlight: int(r.MaxInFlight.V), Rate: r.Rate.V, Tenants: r.Tenants,
 		Body: work.BodyKind(r.Body.V), PayloadMax: r.PayloadMax.V, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		Suspects: r.Suspects,
 	}
 	if err := json.Unmarshal([]byte(r.Headers), &d.Headers); err != nil {
 		d.Fault = fmt.Errorf("%w: headers of destination %q are no references; mend them with: whctl destination apply", work.ErrConfig, r.Name)
@@ -96,14 +99,20 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return t, nil
 }
 
-const backlogSQL = `
-SELECT d.destination_id, count(*) AS due, extract(epoch FROM now() - min(d.next_attempt_at))::double precision AS oldest
-FROM whctl.deliveries d
-WHERE d.state = 0 AND d.attempt_id IS NULL AND d.next_attempt_at <= now()
-GROUP BY d.destination_id
-ORDER BY d.destination_id`
+// maxBacklog bounds how far a backlog is counted: a few hundred milliseconds of work
+// for the server.
+const maxBacklog = 1_000_000
 
-// Backlog counts what is due and not leased, by destination.
+const backlogSQL = `
+SELECT b.destination_id, count(*) AS due, extract(epoch FROM now() - min(b.next_attempt_at))::double precision AS oldest
+FROM (SELECT d.destination_id, d.next_attempt_at FROM whctl.deliveries d
+      WHERE d.state = 0 AND d.attempt_id IS NULL AND d.next_attempt_at <= now()
+      LIMIT $1) AS b
+GROUP BY b.destination_id
+ORDER BY b.destination_id`
+
+// Backlog counts what is due and not leased, by destination: a million deliveries at
+// most, so that a run over a larger backlog does not end with a long count.
 func (s *Store) Backlog(ctx context.Context) ([]work.Backlog, error) {
 	var rows []struct {
 		DestinationID int64   `db:"destination_id"`
@@ -112,7 +121,7 @@ func (s *Store) Backlog(ctx context.Context) ([]work.Backlog, error) {
 	}
 	err := s.read(ctx, func(tx *sqlx.Tx) error {
 		rows = nil
-		return tx.SelectContext(ctx, &rows, s.sql(backlogSQL))
+		return tx.SelectContext(ctx, &rows, s.sql(backlogSQL), maxBacklog)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count what is due: %w", err)

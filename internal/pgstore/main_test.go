@@ -45,9 +45,11 @@ func (w *worker) claim(room int) []work.Claimed {
 	}
 	r := work.ClaimRequest{Owner: w.owner, InlineMax: 1 << 10}
 	for _, d := range due {
-		r.Asks = append(r.Asks, work.Ask{DestinationID: d.ID, Room: room, Lease: time.Minute})
-		for range room {
-			r.AttemptIDs = append(r.AttemptIDs, uuid.New())
+		for _, suspects := range []bool{false, true} {
+			r.Asks = append(r.Asks, work.Ask{DestinationID: d.ID, Room: room, Lease: time.Minute, Suspects: suspects})
+			for range room {
+				r.AttemptIDs = append(r.AttemptIDs, uuid.New())
+			}
 		}
 	}
 	if len(r.Asks) == 0 {

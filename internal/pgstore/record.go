@@ -11,7 +11,7 @@ import (
 )
 
 // recordSQL writes a group of results. The fence is the row, the attempt id, the owner
-// and the state; the attempt row comes out of the fenced update, so that a repeat
+// and the state (which a CHECK ties to the attempt id); the attempt row comes out of the fenced update, so that a repeat
 // changes nothing and inserts nothing. move is a work.Move; class 0 (cancelled, given
 // back) takes the count of the attempt back and writes none. Answers with the places of
 // the results that the fence refused.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"example.com/whctl/internal/work"
 )
@@ -76,6 +77,9 @@ func (s *Store) once(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) 
 		return fault(err)
 	}
 	if err := f(tx); err != nil {
+		if ctx.Err() != nil && pq.As(err, "57014") != nil {
+			return context.Cause(ctx) // the server's word for a cancelled context
+		}
 		return fault(err)
 	}
 	err = fault(tx.Commit())

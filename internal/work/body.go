@@ -28,7 +28,7 @@ func (e Envelope) Bytes(kind BodyKind) ([]byte, error) {
 }
 
 func (e Envelope) wrapped() ([]byte, error) {
-	if !json.Valid(e.Payload) {
+	if !json.Valid(e.Payload) || !utf8.Valid(e.Payload) { // json.Valid lets bytes through that are no UTF-8
 		return nil, fmt.Errorf("body of delivery %s: %w", e.DeliveryID, errNotJSON)
 	}
 	at := e.EventAt.UTC()

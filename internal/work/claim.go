@@ -12,6 +12,7 @@ type Ask struct {
 	Mark          time.Time     // due rows before it are passed over; zero: from the beginning
 	Room          int           // how many may be claimed at most
 	Lease         time.Duration // for how long
+	Suspects      bool          // only those whose last attempt was lost; else only the others
 }
 
 // ClaimRequest is one claim: as many deliveries as there are free places.
@@ -32,6 +33,7 @@ type Claimed struct {
 	DestinationID int64
 	Due           time.Time // when it became due
 	Lost          bool      // another worker's attempt whose lease ran out: close it, do not send
+	Suspect       bool      // its last attempt was lost: it may be what killed that worker
 	Holder        string    // owner of the lease that ran out, with Lost
 	Expired       bool      // not_after has passed: cancel it, do not send
 	PayloadBytes  int       // size of the payload, also when Envelope.Payload was left out

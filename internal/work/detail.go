@@ -45,7 +45,8 @@ type Attempt struct {
 // Act is what a person did to a delivery.
 type Act struct {
 	At       time.Time
-	Operator string
+	Operator string // who it was, by the client's word
+	Role     string // the database role that had logged in
 	Action   string
 	Reason   string
 }

@@ -85,5 +85,6 @@ type Outcome struct {
 	RetryAfter time.Duration // what the receiver asked for; 0 when it asked for nothing usable. Not yet bounded
 	Message    string        // the finer cause, one line, clean of secrets and control characters
 	Excerpt    string        // the beginning of the answer's body, cleaned; at most 2 KiB
+	Unsent     bool          // with Lost: a stop came before anything of the request was sent
 	Latency    time.Duration // from the start of the request to the answer's status line, or to the failure
 }
