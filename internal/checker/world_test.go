@@ -136,7 +136,7 @@ VALUES ($1, $2, $3, 'receiver', $3, 'test.happened', '1', '{}', $4)`, r.id, epoc
 		if r.open != nil {
 			open, owner, lease = *r.open, "w#1", r.open.started+10
 		}
-		testbed.Exec(t, db, `
+		testbed.Plant(t, db, `
 INSERT INTO whctl.deliveries (id, destination_id, state, generation, attempts, next_attempt_at, finished_at, class, status, reason,
                               started_at, attempt_id, lease_owner, lease_expires_at)
 SELECT $1, x.id, $2, $3, $4, $5, $6, $7, $8, $9, $10, CASE WHEN $12::text <> '' THEN $11::uuid END, nullif($12, ''), $13

@@ -16,7 +16,7 @@ import (
 func buryMany(t *testing.T, d *testbed.Database, n int) {
 	t.Helper()
 	d.Destination(t, "r", "https://r.example/hook/TOK-5542?token=Q-9910")
-	testbed.Exec(t, d, `
+	testbed.Plant(t, d, `
 WITH e AS (
   INSERT INTO whctl.envelopes (event_at, delivery_id, destination, tenant, subject, event_type, event_version, payload)
   SELECT '2026-11-01 09:00:00+00', 'm' || lpad(n::text, 4, '0'), 'r', 't' || n, 's' || n, 'e', '1', '{}' FROM generate_series(1, $1::int) n
@@ -30,7 +30,7 @@ FROM e, whctl.destinations x`, n)
 func buryOne(t *testing.T, d *testbed.Database, id, tenant, message, excerpt string) {
 	t.Helper()
 	testbed.Exec(t, d, `INSERT INTO whctl.destinations (name, url) VALUES ('r', 'https://r.example/') ON CONFLICT DO NOTHING`)
-	testbed.Exec(t, d, `
+	testbed.Plant(t, d, `
 WITH e AS (
   INSERT INTO whctl.envelopes (event_at, delivery_id, destination, tenant, subject, event_type, event_version, payload)
   VALUES ('2026-11-01 09:00:00+00', $1, 'r', $2, $2 || 's', 'e', '1', '{}') RETURNING id),

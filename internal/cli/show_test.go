@@ -76,7 +76,7 @@ func TestShowForPeople(t *testing.T) {
 	leased(t, d)
 	out := run(t, d, 0, "show", "del-7").out
 	has(t, out, "Delivery:", "del-7", "State:", "leased", "Leased to:", "w2", "Lease ends:", "(in ", "Payload:", "7 B", "Not after:", "2126-01-01T00:00:00.000000Z",
-		"1, with 2 attempts", "unavailable (503)", "Attempts\n", "503 Service Unavailable", "(open)", "250ms", "Answer to attempt 1 of generation 1\n  try later\n")
+		"1, attempts in it: 2", "unavailable (503)", "Attempts\n", "503 Service Unavailable", "(open)", "250ms", "Answer to attempt 1 of generation 1\n  try later\n")
 	if strings.Contains(out, `{"n":1}`) {
 		t.Error("the payload is shown")
 	}
@@ -116,7 +116,7 @@ func TestShowTellsWhoCancelled(t *testing.T) {
 	d.Destination(t, "r", "https://r.example/")
 	id := d.Enqueue(t, "r", "E-1", `{}`)
 	run(t, d, 0, "cancel", id, "--reason", "withdrawn", "--operator", "ana")
-	has(t, run(t, d, 0, "show", id).out, "cancelled (cancelled)", "Acts\n", "ana", "withdrawn")
+	has(t, run(t, d, 0, "show", id).out, "cancelled (cancelled)", "Acts\n", "ana", "ROLE", "withdrawn")
 	one := decode[map[string]any](t, run(t, d, 0, "show", id, "-o", "json").out)
 	act := one["acts"].([]any)[0].(map[string]any)
 	if act["operator"] != "ana" || act["action"] != "cancel" || act["reason"] != "withdrawn" || one["state"] != "cancelled" || one["next_attempt_at"] != nil {

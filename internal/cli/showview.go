@@ -57,6 +57,7 @@ type attemptJSON struct {
 type actJSON struct {
 	At       render.Instant `json:"at"`
 	Operator string         `json:"operator"`
+	Role     string         `json:"role"`
 	Action   string         `json:"action"`
 	Reason   string         `json:"reason"`
 }
@@ -83,7 +84,7 @@ func detailDocument(d work.Detail) detailJSON {
 		doc.Attempts = append(doc.Attempts, one)
 	}
 	for _, x := range d.Acts {
-		doc.Acts = append(doc.Acts, actJSON{render.Instant(x.At), x.Operator, x.Action, x.Reason})
+		doc.Acts = append(doc.Acts, actJSON{render.Instant(x.At), x.Operator, x.Role, x.Action, x.Reason})
 	}
 	return doc
 }
@@ -250,6 +251,7 @@ func actView() render.View[work.Act] {
 	return render.View[work.Act]{Columns: []render.Column[work.Act]{
 		{Header: "AT", Value: func(x work.Act) string { return render.Time(x.At) }},
 		{Header: "OPERATOR", Value: func(x work.Act) string { return x.Operator }},
+		{Header: "ROLE", Value: func(x work.Act) string { return x.Role }},
 		{Header: "ACTION", Value: func(x work.Act) string { return x.Action }},
 		{Header: "REASON", Value: func(x work.Act) string { return x.Reason }},
 	}}

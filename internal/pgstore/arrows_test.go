@@ -2,7 +2,10 @@ package pgstore_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+
+	"github.com/lib/pq"
 
 	"example.com/whctl/internal/testbed"
 )
@@ -20,7 +23,7 @@ var becomes = map[string]string{
 // Only the arrows of the model exist; the database itself refuses every other.
 func TestOnlyTheArrowsOfTheModel(t *testing.T) {
 	allowed := map[string]bool{
-		"scheduled leased": true, "scheduled scheduled": true, "scheduled cancelled": true, "scheduled delivered": true, "scheduled dead": true,
+		"scheduled leased": true, "scheduled scheduled": true, "scheduled cancelled": true, "scheduled delivered": true, // by a late success
 		"leased leased": true, "leased scheduled": true, "leased delivered": true, "leased dead": true, "leased cancelled": true,
 		"dead dead": true, "dead delivered": true, "dead discarded": true,
 		"delivered delivered": true, "cancelled cancelled": true, "discarded discarded": true,
@@ -43,6 +46,67 @@ func TestOnlyTheArrowsOfTheModel(t *testing.T) {
 				t.Errorf("%s: allowed %v, error %v", arrow, allowed[arrow], err)
 			}
 		}
+	}
+}
+
+// A delivery begins scheduled, with nothing used.
+func TestADeliveryBeginsScheduled(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	const insert = `INSERT INTO whctl.deliveries (id, destination_id, `
+	for _, refused := range []string{
+		`state, finished_at, class) VALUES (1, 1, 1, now(), 1)`,
+		`state, finished_at, reason) VALUES (1, 1, 2, now(), 1)`,
+		`state, finished_at, reason) VALUES (1, 1, 3, now(), 8)`,
+		`state, finished_at, reason) VALUES (1, 1, 4, now(), 9)`,
+		`next_attempt_at, attempts) VALUES (1, 1, now(), 1)`,
+		`next_attempt_at, generation) VALUES (1, 1, now(), 2)`,
+		`next_attempt_at, started_at, attempts, attempt_id, lease_owner, lease_expires_at) VALUES (1, 1, now(), now(), 1, gen_random_uuid(), 'a#1', now())`,
+		`next_attempt_at, started_at, attempts, attempt_id, lease_owner, lease_expires_at) VALUES (1, 1, now(), now(), 0, gen_random_uuid(), 'a#1', now())`,
+	} {
+		if _, err := d.Admin.ExecContext(t.Context(), insert+refused); pq.As(err, "23514") == nil {
+			t.Errorf("%s: %v", refused, err)
+		}
+	}
+	testbed.Exec(t, d, insert+`next_attempt_at) VALUES (1, 1, now())`)
+}
+
+// What a delivery without a lease may become depends on what was attempted.
+func TestTheArrowsFromScheduledByCounts(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	attempted := []string{becomes["leased"], becomes["scheduled"]}
+	redriven := []string{becomes["leased"], becomes["dead"], becomes["scheduled"] + `, generation = 2, attempts = 0`}
+	for _, c := range []struct {
+		name            string
+		way             []string
+		delivered, dead bool
+	}{
+		{"nothing attempted", nil, false, false},
+		{"attempted", attempted, true, false}, // a late success
+		{"given back", []string{becomes["leased"], becomes["scheduled"] + `, attempts = 0`}, false, false},
+		{"redriven", redriven, true, true}, // a late success of the generation before; called off
+		{"redriven and attempted", append(slices.Clone(redriven), attempted...), true, false},
+	} {
+		for to, want := range map[string]bool{"delivered": c.delivered, "dead": c.dead, "cancelled": true, "leased": true, "discarded": false} {
+			id := d.Enqueue(t, "r", c.name+" "+to, `{}`)
+			where := fmt.Sprintf(` WHERE id = (SELECT id FROM whctl.envelopes WHERE delivery_id = '%s')`, id)
+			for _, set := range c.way {
+				testbed.Exec(t, d, `UPDATE whctl.deliveries SET `+set+where)
+			}
+			_, err := d.Admin.ExecContext(t.Context(), `UPDATE whctl.deliveries SET `+becomes[to]+where)
+			if (err == nil) != want || err != nil && pq.As(err, "23514") == nil {
+				t.Errorf("%s, to %s: allowed %v, error %v", c.name, to, want, err)
+			}
+		}
+	}
+	id := d.Enqueue(t, "r", "called off with an attempt made up", `{}`)
+	where := fmt.Sprintf(` WHERE id = (SELECT id FROM whctl.envelopes WHERE delivery_id = '%s')`, id)
+	for _, set := range redriven {
+		testbed.Exec(t, d, `UPDATE whctl.deliveries SET `+set+where)
+	}
+	if _, err := d.Admin.ExecContext(t.Context(), `UPDATE whctl.deliveries SET `+becomes["dead"]+`, attempts = 1`+where); err == nil {
+		t.Error("the database took a death of a generation without attempts that counts one")
 	}
 }
 
@@ -116,5 +180,28 @@ func TestADestinationThatIsNeededStays(t *testing.T) {
 	testbed.Exec(t, d, `UPDATE whctl.deliveries SET `+becomes["discarded"])
 	if err := remove(); err != nil {
 		t.Errorf("not removed though nothing needs it: %v", err)
+	}
+}
+
+// Success is the common end: it must not pay for the index of the dead.
+func TestOnlyADeathWritesTheIndexOfTheDead(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	w := newWorker(t, d, "w")
+	size := func() int64 {
+		return testbed.QueryInt(t, d, `SELECT pg_relation_size('whctl.deliveries_dead_of') / current_setting('block_size')::int`)
+	}
+	empty := size()
+	testbed.Exec(t, d, `SELECT whctl.enqueue('r', 'test', 's' || n, '{}') FROM generate_series(1, 100) n`)
+	for _, c := range w.claim(100) {
+		w.record(delivered(c))
+	}
+	if got := size(); got != empty {
+		t.Errorf("100 successes took the index from %d pages to %d", empty, got)
+	}
+	d.Enqueue(t, "r", "last", `{}`)
+	w.record(dead(w.one()))
+	if got := size(); got == empty {
+		t.Error("a death is not in the index")
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
 	"example.com/whctl/internal/pgstore"
 	"example.com/whctl/internal/testbed"
 	"example.com/whctl/internal/work"
@@ -109,6 +112,49 @@ func TestCancelNamesTheRoleWithoutAnOperator(t *testing.T) {
 	if got := acts(t, d, other); got != "app cancel why" {
 		t.Errorf("on record: %q", got)
 	}
+}
+
+// The operator is the client's word. The role is not, and no grant lets anybody write it.
+func TestTheRoleOnRecordIsNotForged(t *testing.T) {
+	d, id, _, _ := fixture(t)
+	role, url := d.Login(t, "whctl_producer")
+	producer := login(t, url)
+	if _, err := producer.ExecContext(t.Context(), `SET whctl.operator = 'ana'; SELECT whctl.cancel('`+id+`', 'why')`); err != nil {
+		t.Fatal(err)
+	}
+	if got := testbed.QueryString(t, d, `SELECT operator || ' ' || role FROM whctl.audit_log`); got != "ana "+role {
+		t.Errorf("on record: %q, want ana %s", got, role)
+	}
+	details, err := open(t, d).Details(t.Context(), []string{id})
+	if err != nil || len(details) != 1 || len(details[0].Acts) != 1 || details[0].Acts[0].Role != role {
+		t.Errorf("shown: %+v, %v", details, err)
+	}
+	operator, url := d.Login(t, "whctl_operator")
+	acting := login(t, url)
+	for _, forged := range []string{`role) VALUES ('ana', 'discard', 'why', 'ana')`, `at) VALUES ('ana', 'discard', 'why', now())`} {
+		_, err := acting.ExecContext(t.Context(), `INSERT INTO whctl.audit_log (operator, action, reason, `+forged)
+		if pq.As(err, "42501") == nil {
+			t.Errorf("an operator wrote %s: %v", forged, err)
+		}
+	}
+	if _, err := acting.ExecContext(t.Context(), `INSERT INTO whctl.audit_log (operator, action, reason) VALUES ('ana', 'discard', 'why')`); err != nil {
+		t.Fatal(err)
+	}
+	if got := testbed.QueryString(t, d, `SELECT role FROM whctl.audit_log WHERE action = 'discard'`); got != operator {
+		t.Errorf("on record: %s, want %s", got, operator)
+	}
+}
+
+// login is a plain session.
+func login(t *testing.T, url string) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.ConnectContext(t.Context(), "postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1)
+	return db
 }
 
 // A producer may cancel and may not look: it learns that it was refused, and no more.

@@ -22,7 +22,7 @@ func bury(t *testing.T, d *testbed.Database, graves ...grave) {
 	t.Helper()
 	for _, g := range graves {
 		testbed.Exec(t, d, `INSERT INTO whctl.destinations (name, url) VALUES ($1, 'https://r.example/') ON CONFLICT DO NOTHING`, g.destination)
-		testbed.Exec(t, d, `
+		testbed.Plant(t, d, `
 WITH e AS (
   INSERT INTO whctl.envelopes (event_at, delivery_id, destination, tenant, subject, event_type, event_version, payload)
   VALUES (now(), $1, $2, $3, $1, $4, '1', '{}') RETURNING id)
@@ -154,7 +154,7 @@ func TestDeadLettersReadNoMoreThanTheirPage(t *testing.T) {
 	s := open(t, d)
 	bury(t, d, grave{"first", "a", "", "e", work.Rejected, 400, "2026-11-01 09:00:00+00"})
 	const rows = 20_000
-	testbed.Exec(t, d, `
+	testbed.Plant(t, d, `
 WITH e AS (
   INSERT INTO whctl.envelopes (event_at, delivery_id, destination, subject, event_type, event_version, payload)
   SELECT now(), 'n' || n, 'a', 's' || n, 'e', '1', '{}' FROM generate_series(1, $1::int) n RETURNING id)

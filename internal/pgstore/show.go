@@ -38,7 +38,7 @@ ORDER BY a.generation, a.attempt
 LIMIT 100000`
 
 	actsSQL = `
-SELECT l.at, l.operator, l.action, l.reason
+SELECT l.at, l.operator, l.role, l.action, l.reason
 FROM whctl.audit_log l
 WHERE l.delivery_id = $1
 ORDER BY l.at, l.id
@@ -92,6 +92,7 @@ type attemptRow struct {
 type actRow struct {
 	At       time.Time `db:"at"`
 	Operator string    `db:"operator"`
+	Role     string    `db:"role"`
 	Action   string    `db:"action"`
 	Reason   string    `db:"reason"`
 }

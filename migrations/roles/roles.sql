@@ -13,10 +13,12 @@ BEGIN
             EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
         END IF;
     END LOOP;
+    -- What enqueues many at once goes through a temporary table.
+    EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO whctl_worker, whctl_operator', current_database());
 END $$;
 
 GRANT USAGE ON SCHEMA whctl TO whctl_producer, whctl_worker, whctl_operator, whctl_reader;
-GRANT SELECT ON whctl.schema_version TO whctl_producer, whctl_worker, whctl_operator, whctl_reader;
+GRANT SELECT ON whctl.schema_version, whctl.migrations TO whctl_producer, whctl_worker, whctl_operator, whctl_reader;
 
 GRANT EXECUTE ON FUNCTION whctl.enqueue(text, text, text, bytea, text, text, text, timestamptz, text, timestamptz, timestamptz)
     TO whctl_producer, whctl_worker, whctl_operator;
@@ -34,7 +36,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON whctl.destinations TO whctl_operator;
 GRANT SELECT, INSERT ON whctl.envelopes TO whctl_operator;
 GRANT SELECT, INSERT, UPDATE ON whctl.deliveries TO whctl_operator;
 GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_operator;
-GRANT SELECT, INSERT ON whctl.audit_log TO whctl_operator;
+-- Not the columns at and role: nobody chooses when an act was, or who had logged in.
+GRANT SELECT, INSERT (operator, action, reason, delivery_id, redrive_id) ON whctl.audit_log TO whctl_operator;
 
 GRANT SELECT ON whctl.destinations, whctl.deliveries, whctl.attempts, whctl.audit_log,
     whctl.delivery_status, whctl.attempt_history, whctl.payload_sizes TO whctl_reader, whctl_worker, whctl_operator;
