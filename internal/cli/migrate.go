@@ -16,7 +16,8 @@ func newMigrateCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Create or upgrade whctl's schema",
-		Long: `Create or upgrade whctl's schema, forward only. Two at once are safe: one waits for the other. A step that
+		Long: `Create or upgrade whctl's schema, forward only. Two at once are safe: one waits for the other, for up to
+five minutes. The database's encoding must be UTF8, and the schema one of whctl's own: not public, and no word of SQL. A step that
 needs a table which another session holds gives up after five seconds and leaves nothing behind.`,
 		Example: `  whctl migrate up
   whctl migrate status`,
@@ -138,7 +139,8 @@ func newMigrateSQLCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sql",
 		Short: "Print the DDL of every step",
-		Long:  "Print the DDL of every step, for a DBA to read. It connects to nothing.",
+		Long: `Print the DDL of every step, for a DBA to read or to run as the role that is to own the schema. It connects
+to nothing. What is printed also records the steps, so that "migrate up" then has nothing to do but --roles.`,
 		Example: `  whctl migrate sql
   whctl migrate sql --schema webhooks`,
 		Args: noArgs,

@@ -4,13 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -44,8 +37,9 @@ type Options struct {
 type Store struct {
 	db       *sqlx.DB
 	schema   string
-	settings string // of every transaction
-	readOnly bool   // the database takes no writes
+	settings string        // of every transaction
+	limit    *atomic.Int64 // nanoseconds that one wait for the server may take
+	readOnly bool          // the database takes no writes
 	// known: the last enqueue met deliveries that were there before, so the next may too.
 	known atomic.Bool
 }
@@ -60,16 +54,14 @@ func txSettings(statementTimeout time.Duration) string {
 	return fmt.Sprintf("SET LOCAL jit = off; SET LOCAL statement_timeout = %d", statementTimeout.Milliseconds())
 }
 
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
-
 // Open connects to the database, trying for a few seconds where nothing answers.
 // Errors wrap work.ErrConfig (options that can't be used) or work.ErrUnreachable.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Schema == "" {
 		o.Schema = defaultSchema
 	}
-	if !schemaName.MatchString(o.Schema) {
-		return nil, fmt.Errorf("%w: schema %q: want a lower-case name of letters, digits and _", work.ErrConfig, o.Schema)
+	if err := checkSchemaName(o.Schema); err != nil {
+		return nil, err
 	}
 	cfg, err := driverConfig(o.URL)
 	if err != nil {
@@ -82,14 +74,16 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.IOTimeout == 0 {
 		o.IOTimeout = DefaultIOTimeout
 	}
-	connector.Dialer(dialer{limit: o.IOTimeout})
+	limit := new(atomic.Int64)
+	limit.Store(int64(o.IOTimeout))
+	connector.Dialer(dialer{limit: limit})
 	db := sqlx.NewDb(openDB(connector), "postgres")
 	db.SetMaxOpenConns(max(o.MaxConns, 2))
 	db.SetMaxIdleConns(max(o.MaxConns, 2))
-	s := &Store{db: db, schema: o.Schema, settings: txSettings(o.StatementTimeout)}
+	s := &Store{db: db, schema: o.Schema, settings: txSettings(o.StatementTimeout), limit: limit}
 	if err := s.reach(ctx); err != nil {
 		_ = db.Close()
-		return nil, fmt.Errorf("connect to %s: %w", where(cfg), err)
+		return nil, fmt.Errorf("connect to %s: %w", where(cfg), startFault(cfg, err))
 	}
 	return s, nil
 }
@@ -134,92 +128,4 @@ func persist(ctx context.Context, f func() error) error {
 		return err
 	}
 	return last
-}
-
-var multiPort = regexp.MustCompile(`:\d+,`)
-
-// driverConfig is the driver's configuration for dsn with psql's habits: the Unix
-// socket where psql would use it, and sslmode prefer, where nothing else is said.
-func driverConfig(dsn string) (pq.Config, error) {
-	if strings.Contains(dsn, "://") && multiPort.MatchString(dsn) {
-		// The driver would take "a:5432,b" for a host name.
-		return pq.Config{}, fmt.Errorf("%w: database.url: several hosts with ports are written postgres://a,b/db?port=5432,5433", work.ErrConfig)
-	}
-	cfg, err := pq.NewConfig(dsn)
-	if err != nil {
-		var parse *url.Error
-		if errors.As(err, &parse) {
-			err = fmt.Errorf("not a usable URL: %w", parse.Err) // url.Error quotes the URL, with its password
-		}
-		return cfg, fmt.Errorf("%w: database: %w", work.ErrConfig, redacted(err, cfg.Password))
-	}
-	if !hostGiven(dsn) && cfg.Service == "" {
-		if dir := socketDir(cfg.Port); dir != "" {
-			cfg.Host, cfg.SSLMode = dir, pq.SSLModeDisable
-		}
-	}
-	if cfg.SSLMode == "" {
-		cfg.SSLMode = pq.SSLModePrefer
-	}
-	if !strings.Contains(dsn, "binary_parameters") {
-		// One round trip a statement, and right behind a transaction pooler, where
-		// two round trips may meet two servers.
-		cfg.BinaryParameters = true
-	}
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = connectTimeout
-	}
-	if cfg.ApplicationName == "" {
-		cfg.ApplicationName = "whctl"
-	}
-	return cfg, nil
-}
-
-var hostKey = regexp.MustCompile(`(^|[\s?&])host(addr)?\s*=`)
-
-// hostGiven says whether the DSN or the environment names a host.
-func hostGiven(dsn string) bool {
-	if os.Getenv("PGHOST") != "" || os.Getenv("PGHOSTADDR") != "" || hostKey.MatchString(dsn) {
-		return true
-	}
-	_, rest, isURL := strings.Cut(dsn, "://")
-	if !isURL {
-		return false
-	}
-	authority, _, _ := strings.Cut(rest, "/")
-	authority, _, _ = strings.Cut(authority, "?")
-	return authority[strings.LastIndex(authority, "@")+1:] != ""
-}
-
-// socketFolder is where psql looks for the server's socket, as Debian builds it. The
-// default of PostgreSQL's own builds, /tmp, is not looked into: anybody may put a socket
-// there while the server is down.
-const socketFolder = "/var/run/postgresql"
-
-// socketDir is the folder of the server's Unix socket for port, "" when there is none.
-func socketDir(port uint16) string {
-	if _, err := os.Stat(filepath.Join(socketFolder, ".s.PGSQL."+strconv.Itoa(int(port)))); err != nil {
-		return ""
-	}
-	return socketFolder
-}
-
-// where names the database for errors, without credentials.
-func where(cfg pq.Config) string {
-	host, database := cfg.Host, cfg.Database
-	if database == "" {
-		database = cfg.User // the server's default
-	}
-	if !filepath.IsAbs(host) {
-		host = net.JoinHostPort(host, strconv.Itoa(int(cfg.Port)))
-	}
-	return fmt.Sprintf("database %q at %s as %q", database, host, cfg.User)
-}
-
-// redacted is err with the password taken out of its text.
-func redacted(err error, password string) error {
-	if password == "" || !strings.Contains(err.Error(), password) {
-		return err
-	}
-	return errors.New(strings.ReplaceAll(err.Error(), password, "…"))
 }

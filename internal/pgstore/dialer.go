@@ -14,7 +14,7 @@ func openDB(c driver.Connector) *sql.DB { return sql.OpenDB(c) }
 // dialer makes connections on which no read or write waits longer than limit. A
 // context's deadline does not end a call of the driver on a link that has gone
 // silent; this does.
-type dialer struct{ limit time.Duration }
+type dialer struct{ limit *atomic.Int64 } // nanoseconds
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
@@ -39,12 +39,12 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 // the driver set, whichever comes first.
 type boundedConn struct {
 	net.Conn
-	limit    time.Duration
+	limit    *atomic.Int64 // nanoseconds
 	explicit atomic.Pointer[time.Time]
 }
 
 func (c *boundedConn) deadline() time.Time {
-	t := time.Now().Add(c.limit)
+	t := time.Now().Add(time.Duration(c.limit.Load()))
 	if e := c.explicit.Load(); e != nil && e.Before(t) {
 		return *e
 	}

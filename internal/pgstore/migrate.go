@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -26,19 +25,38 @@ type Step struct {
 	AppliedAt time.Time // zero: not yet
 }
 
+// migrateWait is how long one migration waits for another, as in migrateLockSettingsSQL.
+const migrateWait = 5 * time.Minute
+
 // migrateLock is held by whoever migrates. It belongs to a transaction, not to a
 // session: behind a pooler a session's lock would end up with a stranger.
 const (
 	migrateLockSQL = `SELECT pg_advisory_xact_lock(hashtextextended('whctl migrate ' || $1, 0))`
 	// The lock is kept in an otherwise idle transaction for as long as the steps
 	// take, and waits for another migration to end, not for a table.
-	migrateLockSettingsSQL = `SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = '5min'`
-	createSchemaSQL        = `CREATE SCHEMA IF NOT EXISTS `
+	migrateLockSettingsSQL = `
+SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = '5min'`
+	createSchemaSQL = `CREATE SCHEMA IF NOT EXISTS `
+
+	encodingSQL = `SELECT current_setting('server_encoding')`
 )
 
 // MigrateUp applies the steps that are missing, under a lock, each in a transaction
-// of its own, and returns those it applied. Two at once are safe: one waits.
+// of its own, and returns those it applied. Two at once are safe: one waits. Ended by
+// ctx, it says why with the context's cause.
 func (s *Store) MigrateUp(ctx context.Context, roles bool) ([]Step, error) {
+	// Neither the wait nor a step is as short as any other statement.
+	usual := s.limit.Load()
+	s.limit.Store(max(usual, int64(migrateWait+DefaultIOTimeout)))
+	defer s.limit.Store(usual)
+	done, err := s.migrate(ctx, roles)
+	if err != nil && ctx.Err() != nil {
+		return done, fmt.Errorf("migrate: %w", context.Cause(ctx))
+	}
+	return done, err
+}
+
+func (s *Store) migrate(ctx context.Context, roles bool) ([]Step, error) {
 	tx, err := s.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return nil, fault(err)
@@ -49,6 +67,9 @@ func (s *Store) MigrateUp(ctx context.Context, roles bool) ([]Step, error) {
 	}
 	if _, err := tx.ExecContext(ctx, migrateLockSQL, s.schema); err != nil {
 		return nil, fmt.Errorf("wait for another migration: %w", fault(err))
+	}
+	if err := checkEncoding(ctx, tx); err != nil {
+		return nil, err
 	}
 	if err := s.prepareSchema(ctx); err != nil {
 		return nil, err
@@ -75,6 +96,20 @@ func (s *Store) MigrateUp(ctx context.Context, roles bool) ([]Step, error) {
 		}
 	}
 	return done, nil
+}
+
+// checkEncoding refuses a database that would keep a text, such as an event's name, in
+// other bytes than those that came in, or not at all.
+func checkEncoding(ctx context.Context, tx *sqlx.Tx) error {
+	var encoding string
+	if err := tx.GetContext(ctx, &encoding, encodingSQL); err != nil {
+		return fmt.Errorf("ask for the encoding: %w", fault(err))
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w: the database's encoding is %s: whctl needs UTF8; create the database with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+			work.ErrConfig, encoding)
+	}
+	return nil
 }
 
 // prepareSchema makes the schema where it is missing and refuses one that is newer
@@ -130,8 +165,10 @@ func (s *Store) MigrateStatus(ctx context.Context) ([]Step, error) {
 	return steps, nil
 }
 
+func stepsTable(schema string) string { return schema + ".migrations" }
+
 func (s *Store) provider() (*goose.Provider, error) {
-	store, err := database.NewStore(database.DialectPostgres, s.schema+".migrations")
+	store, err := database.NewStore(database.DialectPostgres, stepsTable(s.schema))
 	if err != nil {
 		return nil, fmt.Errorf("name the table of migrations: %w", err)
 	}
@@ -159,42 +196,6 @@ CREATE TABLE %s (
 func (s stepStore) CreateVersionTable(ctx context.Context, db database.DBTxConn) error {
 	_, err := db.ExecContext(ctx, fmt.Sprintf(createStepsSQL, s.Tablename()))
 	return err
-}
-
-// MigrationSQL is the DDL of every step for schema, in order, for a person to read
-// or run. Errors wrap work.ErrConfig.
-func MigrationSQL(schema string) (string, error) {
-	if schema == "" {
-		schema = defaultSchema
-	}
-	if !schemaName.MatchString(schema) {
-		return "", fmt.Errorf("%w: schema %q: want a lower-case name of letters, digits and _", work.ErrConfig, schema)
-	}
-	names, err := fs.Glob(migrations.FS, "*.sql")
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE SCHEMA IF NOT EXISTS %s;\n", schema)
-	for _, name := range names {
-		text, err := fs.ReadFile(migrations.FS, name)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, "\n-- %s\nBEGIN;\n%s\nCOMMIT;\n", name, strings.TrimSpace(qualify(withoutMarks(string(text)), schema)))
-	}
-	return b.String(), nil
-}
-
-// withoutMarks is a step without the marks that only the migration library reads.
-func withoutMarks(text string) string {
-	var kept []string
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "-- +goose") {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept, "")
 }
 
 // stepsFS is the embedded steps, written for another schema.

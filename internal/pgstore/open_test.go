@@ -120,6 +120,60 @@ func TestOpenFaults(t *testing.T) {
 	}
 }
 
+// What is left of a DSN that was not quoted as it should be may be part of a password.
+func TestADSNIsNeverQuoted(t *testing.T) {
+	const secret = "hunter2"
+	for _, dsn := range []string{
+		"password=my hunter2",
+		"password=my hunter2 user=app",
+		`password=hunter2\`,
+		"password='hunter2",
+		"user=app password=a sslmode=hunter2",
+		"port=hunter2",
+		"hostaddr=hunter2",
+		"hunter2",
+		"mysql://app:hunter2@db/x",
+		"postgres://app:hunter2/more@db/x",
+		"postgres://app:12345/hunter2@db/x",
+		"postgres://app:12345#hunter2@db/x",
+		"postgres://app:12345?hunter2@db/x",
+		"postgres://app:12345#hunter2",
+		"postgres://app:%hunter2@db/x",
+		"postgres://app:a b hunter2@db/x",
+		"postgres://app:pass@db:hunter2/x",
+	} {
+		_, err := pgstore.Open(t.Context(), pgstore.Options{URL: dsn, IOTimeout: time.Second})
+		if !errors.Is(err, work.ErrConfig) {
+			t.Errorf("%s: error %v, want work.ErrConfig", dsn, err)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s is quoted: %v", dsn, err)
+		}
+	}
+	for dsn, want := range map[string]string{
+		"sslmode=nonsense": "the value of sslmode cannot be used", "host=a,b port=1,2,3": "could not match 3 port numbers to 2 hosts",
+		"sslmode=require sslnegotiation=x": "the value of sslnegotiation", "password=two words": "single quotes", "postgres://a:b#c@d/e": "%XX",
+	} {
+		if _, err := pgstore.Open(t.Context(), pgstore.Options{URL: dsn}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", dsn, err, want)
+		}
+	}
+}
+
+// A key that the driver does not know goes to the server, which would quote it.
+func TestASettingThatTheServerRefusesIsNotQuoted(t *testing.T) {
+	u, err := url.Parse(testbed.EmptyDB(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := "host=" + u.Hostname() + " port=" + u.Port() + " user=app sslmode=disable dbname=" + u.Path[1:]
+	openURL(t, dsn)
+	_, err = pgstore.Open(t.Context(), pgstore.Options{URL: dsn + " password=my hunter2=x"})
+	if !errors.Is(err, work.ErrConfig) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error %v, want work.ErrConfig that quotes nothing", err)
+	}
+}
+
 // A link that swallows everything must not hold a call for ever, whatever its context.
 func TestSilentLinkEndsACall(t *testing.T) {
 	d := testbed.DB(t)

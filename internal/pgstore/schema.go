@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -55,4 +58,36 @@ func (v SchemaVersion) check(schema string) error {
 		return fmt.Errorf("%w: schema %q is at version %d, newer than this binary (version %d) and not compatible with it; upgrade whctl", work.ErrSchema, schema, v.Version, Version)
 	}
 	return nil
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// keywords are the words of SQL that PostgreSQL would quote where they are names: all but
+// the unreserved ones. Names are written without quotes here.
+var keywords = strings.Fields(`
+all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case cast char character check coalesce
+collate collation column concurrently constraint create cross current_catalog current_date current_role current_schema current_time current_timestamp
+current_user dec decimal default deferrable desc distinct do else end except exists extract false fetch float for foreign freeze from full grant
+greatest group grouping having ilike in initially inner inout int integer intersect interval into is isnull join json json_array json_arrayagg
+json_exists json_object json_objectagg json_query json_scalar json_serialize json_table json_value lateral leading least left like limit localtime
+localtimestamp merge_action national natural nchar none normalize not notnull null nullif numeric offset on only or order out outer overlaps overlay
+placing position precision primary real references returning right row select session_user setof similar smallint some substring symmetric system_user
+table tablesample then time timestamp to trailing treat trim true union unique user using values varchar variadic verbose when where window with
+xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable`)
+
+// checkSchemaName refuses, wrapping work.ErrConfig, a schema whose name cannot stand
+// without quotes, or that belongs to the server or to everybody.
+func checkSchemaName(name string) error {
+	why := ""
+	switch {
+	case !schemaName.MatchString(name):
+		why = "want a lower-case name of letters, digits and _"
+	case name == "public", name == "information_schema", strings.HasPrefix(name, "pg_"):
+		why = "whctl needs a schema of its own"
+	case slices.Contains(keywords, name):
+		why = "it is a word of SQL"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: schema %q: %s", work.ErrConfig, name, why)
 }
