@@ -98,5 +98,8 @@ func needs(l work.DestinationLoad) string {
 			parts = append(parts, render.Count(n.count)+" "+n.word)
 		}
 	}
+	if len(parts) == 0 {
+		return "it is being enqueued to"
+	}
 	return strings.Join(parts, ", ")
 }

@@ -116,25 +116,40 @@ func destinationArgs(d work.Destination) ([]any, error) {
 
 func nullable(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
 
-// prune removes those of rows that are left over in extra and not needed.
+// lockIdleSQL locks those that no enqueue holds. It never waits: an enqueue that names
+// two destinations may take their locks in any order.
+const lockIdleSQL = `
+SELECT x.id FROM whctl.destinations x WHERE x.id = ANY($1::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED`
+
+// prune removes those of rows that are left over in extra and not needed. One that is
+// kept without a load is just being enqueued to.
 func (s *Store) prune(ctx context.Context, tx *sqlx.Tx, rows []destinationRow, extra map[string]destinationRow) ([]work.DestinationChange, error) {
 	var changes []work.DestinationChange
+	var idle []int64
+	places := map[int64]int{}
 	for _, r := range rows {
 		if _, left := extra[r.Name]; !left {
 			continue
 		}
-		if err := tx.GetContext(ctx, &r, s.sql(lockDestinationSQL), r.Name); err != nil {
-			return nil, fmt.Errorf("destination %q: %w", r.Name, err)
-		}
-		removed, load, err := s.removeUnneeded(ctx, tx, r.ID)
+		load, err := s.load(ctx, tx, r.ID)
 		if err != nil {
 			return nil, fmt.Errorf("destination %q: %w", r.Name, err)
 		}
-		c := work.DestinationChange{Name: r.Name, Action: work.DestinationRemoved}
-		if !removed {
-			c.Action, c.Load = work.DestinationKept, load
+		if !load.Needed() {
+			idle = append(idle, r.ID)
 		}
-		changes = append(changes, c)
+		places[r.ID] = len(changes)
+		changes = append(changes, work.DestinationChange{Name: r.Name, Action: work.DestinationKept, Load: load})
+	}
+	var locked, removed []int64
+	if err := tx.SelectContext(ctx, &locked, s.sql(lockIdleSQL), pq.Array(idle)); err != nil {
+		return nil, fmt.Errorf("lock what is left over: %w", err)
+	}
+	if err := tx.SelectContext(ctx, &removed, s.sql(removeUnneededSQL), pq.Array(locked)); err != nil {
+		return nil, fmt.Errorf("remove what is left over: %w", err)
+	}
+	for _, id := range removed {
+		changes[places[id]].Action = work.DestinationRemoved
 	}
 	return changes, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"example.com/whctl/internal/work"
 )
@@ -83,31 +84,52 @@ func (s *Store) load(ctx context.Context, tx *sqlx.Tx, id int64) (work.Destinati
 }
 
 const (
-	// The lock waits for enqueues into the destination that have not been committed;
-	// what they put in is counted then.
-	lockDestinationSQL = destinationSQL + `
-FOR UPDATE`
+	// The lock waits for enqueues into the destination that have not been committed, and
+	// makes others wait: nothing is counted under it.
+	lockDestinationSQL = `
+SELECT x.id FROM whctl.destinations x WHERE x.id = $1 FOR UPDATE`
 
-	removeDestinationSQL = `
-DELETE FROM whctl.destinations x WHERE x.id = $1`
+	// Asked anew under the lock, by a statement of its own: one that had to wait would
+	// not see what it waited for.
+	removeUnneededSQL = `
+DELETE FROM whctl.destinations x
+WHERE x.id = ANY($1::bigint[])
+  AND NOT EXISTS (SELECT FROM whctl.deliveries d WHERE d.state = 0 AND d.destination_id = x.id)
+  AND NOT EXISTS (SELECT FROM whctl.deliveries d WHERE d.state = 2 AND d.destination_id = x.id)
+RETURNING x.id`
 )
 
 // RemoveDestination removes a destination that nothing needs any more. One that is
-// needed stays: removed is false, and load says what for. An unknown name is
-// work.ErrNotFound.
+// needed stays: removed is false, and load says what for (it may have come to an end
+// meanwhile). An unknown name is work.ErrNotFound.
 func (s *Store) RemoveDestination(ctx context.Context, name string) (removed bool, load work.DestinationLoad, err error) {
-	err = s.certain(ctx, func(tx *sqlx.Tx) error {
-		var row destinationRow
-		if err := tx.GetContext(ctx, &row, s.sql(lockDestinationSQL), name); err != nil {
+	for try := 1; ; try++ {
+		var d work.Destination
+		d, load, err = s.Destination(ctx, name)
+		if err != nil || load.Needed() || try > contentionTries {
+			return false, load, err
+		}
+		removed, err = s.removeUnneeded(ctx, d.ID)
+		if err != nil {
+			return false, load, destinationFault("remove", name, err)
+		}
+		if removed {
+			return true, load, nil
+		}
+	}
+}
+
+func (s *Store) removeUnneeded(ctx context.Context, id int64) (bool, error) {
+	var removed []int64
+	err := s.certain(ctx, func(tx *sqlx.Tx) error {
+		removed = nil
+		var locked int64
+		if err := tx.GetContext(ctx, &locked, s.sql(lockDestinationSQL), id); err != nil {
 			return err
 		}
-		removed, load, err = s.removeUnneeded(ctx, tx, row.ID)
-		return err
+		return tx.SelectContext(ctx, &removed, s.sql(removeUnneededSQL), pq.Array([]int64{id}))
 	})
-	if err != nil {
-		return false, load, destinationFault("remove", name, err)
-	}
-	return removed, load, nil
+	return len(removed) > 0, err
 }
 
 func destinationFault(verb, name string, err error) error {
@@ -115,16 +137,6 @@ func destinationFault(verb, name string, err error) error {
 		return fmt.Errorf("destination %q: %w", name, work.ErrNotFound)
 	}
 	return fmt.Errorf("%s destination %q: %w", verb, name, err)
-}
-
-// removeUnneeded removes a destination whose row is locked, unless it is needed.
-func (s *Store) removeUnneeded(ctx context.Context, tx *sqlx.Tx, id int64) (bool, work.DestinationLoad, error) {
-	load, err := s.load(ctx, tx, id)
-	if err != nil || load.Needed() {
-		return false, load, err
-	}
-	_, err = tx.ExecContext(ctx, s.sql(removeDestinationSQL), id)
-	return err == nil, load, err
 }
 
 const destinationNamesSQL = `

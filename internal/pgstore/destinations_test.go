@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -180,6 +181,72 @@ func TestRemoveDestinationWaitsForAnEnqueue(t *testing.T) {
 	}
 	if got := testbed.Await(t, "the removal", done); got.removed || got.err != nil {
 		t.Errorf("removed %v, %v", got.removed, got.err)
+	}
+}
+
+// What is counted is counted without the lock that an enqueue would have to wait for.
+func TestRemovalDoesNotHoldUpEnqueuesWhileItCounts(t *testing.T) {
+	for name, act := range map[string]func(*testing.T, *pgstore.Store) error{
+		"remove": func(t *testing.T, s *pgstore.Store) error {
+			_, _, err := s.RemoveDestination(t.Context(), "r")
+			return err
+		},
+		"prune": func(t *testing.T, s *pgstore.Store) error {
+			_, err := s.ApplyDestinations(t.Context(), nil, true)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := testbed.DB(t)
+			d.Destination(t, "r", "https://r.example/")
+			d.Enqueue(t, "r", "first", `{}`)
+			link := testbed.Proxy(t, d.URL)
+			s := openURL(t, link.URL(d.URL))
+			counts := 0
+			var held []error
+			link.CutBefore(func(request []byte) bool { // never; it looks at what a request finds
+				if bytes.Contains(request, []byte("count(*)")) {
+					counts++
+					_, err := d.Admin.ExecContext(t.Context(), `SELECT FROM whctl.destinations FOR KEY SHARE NOWAIT`)
+					held = append(held, err)
+				}
+				return false
+			})
+			if err := act(t, s); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(held...); err != nil || counts == 0 {
+				t.Errorf("an enqueue during one of %d counts: %v", counts, err)
+			}
+		})
+	}
+}
+
+// An enqueue that names two destinations may hold the one and want the other: a prune
+// that waited for it while holding the other would never end.
+func TestPruneWaitsForNobody(t *testing.T) {
+	d := testbed.DB(t)
+	s := open(t, d)
+	for _, name := range []string{"a", "b", "c"} {
+		d.Destination(t, name, "https://r.example/")
+	}
+	tx, err := d.Admin.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `SELECT whctl.enqueue('b', 'e', 's', '{}')`); err != nil {
+		t.Fatal(err)
+	}
+	if got := apply(t, s, true); got != "a removed; b kept; c removed" {
+		t.Errorf("%s", got)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := s.ApplyDestinations(t.Context(), nil, true)
+	if want := (work.DestinationLoad{Scheduled: 1, Due: 1}); err != nil || summary(changes) != "b kept" || changes[0].Load != want {
+		t.Errorf("%+v, %v", changes, err)
 	}
 }
 
