@@ -76,7 +76,7 @@ Any number of runs may work at the same time.`,
 	f.IntVar(&o.concurrency, "concurrency", 256, "requests in flight at most")
 	o.grace = 20 * time.Second
 	f.Var((*durationFlag)(&o.grace), "grace", "how long a stop waits for requests in flight")
-	f.StringSliceVar(&o.destinations, "destination", nil, "only this destination `NAME`; may be repeated")
+	f.StringArrayVar(&o.destinations, "destination", nil, "only this destination `NAME`; may be repeated")
 	f.StringVar(&o.workerID, "worker-id", "", "`LABEL` of this run in leases and attempts (default: host name and process id)")
 	f.StringVar(&o.failOn, "fail-on", "", "exit 3 when a delivery died (dead), or died or is to be retried (retry)")
 	f.BoolVar(&o.detailed, "detailed-exitcode", false, "exit 10 when it stopped at its own limit with work left")

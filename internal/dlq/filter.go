@@ -30,6 +30,9 @@ func (s Selection) Filter() (work.LetterFilter, error) {
 			if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
 				return f, fmt.Errorf("%w: %s %q is no text", work.ErrUsage, texts.flag, v)
 			}
+			if v == "" && texts.flag != "--tenant" { // the tenant '' is a real one
+				return f, fmt.Errorf("%w: %s: an empty name means none, not all", work.ErrUsage, texts.flag)
+			}
 		}
 	}
 	for _, v := range s.Classes {
