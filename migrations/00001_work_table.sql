@@ -297,10 +297,29 @@ DECLARE
     row_id   bigint;
     known_id text;
     same     boolean;
+    moment   timestamptz;
 BEGIN
     IF enqueue.payload IS NULL THEN
         RAISE EXCEPTION 'whctl.enqueue: payload is null' USING ERRCODE = '22004';
     END IF;
+    -- The table's own checks say the same, but quote the row, and with it the payload.
+    IF coalesce(enqueue.event_type, '') = '' OR octet_length(enqueue.event_type) > 256 THEN
+        RAISE EXCEPTION 'whctl.enqueue: event_type: want 1 to 256 bytes' USING ERRCODE = '22023';
+    END IF;
+    IF version = '' OR octet_length(version) > 256 THEN
+        RAISE EXCEPTION 'whctl.enqueue: event_version: want 1 to 256 bytes' USING ERRCODE = '22023';
+    END IF;
+    IF octet_length(enqueue.tenant) > 256 OR octet_length(enqueue.subject) > 1024 OR octet_length(enqueue.event_id) > 512 THEN
+        RAISE EXCEPTION 'whctl.enqueue: want at most 256 bytes of tenant, 1024 of subject, 512 of event_id' USING ERRCODE = '22023';
+    END IF;
+    IF enqueue.delivery_id !~ '^[A-Za-z0-9._:-]{1,128}$' THEN
+        RAISE EXCEPTION 'whctl.enqueue: delivery_id: want 1 to 128 of A-Z a-z 0-9 . _ : -' USING ERRCODE = '22023';
+    END IF;
+    FOREACH moment IN ARRAY ARRAY[enqueue.event_at, due, enqueue.not_after] LOOP
+        IF moment < '0001-01-01 00:00:00+00' OR moment >= '10000-01-01 00:00:00+00' THEN
+            RAISE EXCEPTION 'whctl.enqueue: event_at, not_before and not_after: want years 1 to 9999, not %', moment USING ERRCODE = '22008';
+        END IF;
+    END LOOP;
     -- The share lock keeps the destination from being removed before this commits.
     SELECT * INTO dest FROM whctl.destinations x WHERE x.name = enqueue.destination FOR KEY SHARE;
     IF NOT FOUND THEN

@@ -140,6 +140,7 @@ var clocks = map[string]string{
 	"internal/deliver/send.go":      "what is left of a lease, counted from before the claim was sent",
 	"internal/httpsend/config.go":   "the one wall clock, of signatures and dates in answers, where none is given",
 	"internal/httpsend/exchange.go": "what is left of one request's time",
+	"internal/httpsend/failure.go":  "whether the request's time was over when its name was not resolved",
 	"internal/httpsend/sender.go":   "how long an attempt takes",
 	"internal/pgstore/dialer.go":    "deadlines of the connection, which are instants to the net package",
 }

@@ -42,7 +42,7 @@ func TestTheConfigurationReference(t *testing.T) {
 	}
 	for path := range values {
 		key := path[strings.LastIndex(path, ".")+1:]
-		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(key) + `\b`).Match(text) && !strings.HasPrefix(path, "retention.") {
+		if !regexp.MustCompile(`\b`+regexp.QuoteMeta(key)+`\b`).Match(text) && !strings.HasPrefix(path, "retention.") {
 			t.Errorf("the reference does not name %s", path)
 		}
 	}
