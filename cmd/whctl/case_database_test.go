@@ -258,8 +258,13 @@ func TestH69BinaryOlderThanTheSchema(t *testing.T) {
 	id := b.due("r", 1)[0]
 	testbed.Exec(t, b.db, `UPDATE whctl.schema_version SET version = version + 1`)
 	for _, args := range [][]string{
-		{"deliver", "--once"}, {"enqueue", "--destination", "r", "--type", "t", "--payload", "-"},
-		{"cancel", id, "--reason", "no"}, {"dlq", "list"}, {"show", id}, {"destination", "list"}, {"migrate", "up"},
+		{"deliver", "--once"},
+		{"enqueue", "--destination", "r", "--type", "t", "--payload", "-"},
+		{"cancel", id, "--reason", "no"},
+		{"dlq", "list"},
+		{"show", id},
+		{"destination", "list"},
+		{"migrate", "up"},
 	} {
 		res := b.must(78, args...)
 		if !strings.Contains(res.Stderr, "newer than this binary") {

@@ -97,8 +97,13 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	}
 	var out strings.Builder
 	for _, args := range [][]string{
-		{"deliver", "--once", "--log-level", "debug"}, {"dlq", "list", "-o", "wide"}, {"dlq", "list", "-o", "json"}, {"dlq", "list", "-o", "csv"},
-		{"destination", "list"}, {"destination", "show", "r", "-o", "json"}, {"config", "show"},
+		{"deliver", "--once", "--log-level", "debug"},
+		{"dlq", "list", "-o", "wide"},
+		{"dlq", "list", "-o", "json"},
+		{"dlq", "list", "-o", "csv"},
+		{"destination", "list"},
+		{"destination", "show", "r", "-o", "json"},
+		{"config", "show"},
 	} {
 		res := b.must(0, args...)
 		out.WriteString(res.Stdout + res.Stderr)

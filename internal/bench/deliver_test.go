@@ -64,7 +64,7 @@ type receiver struct {
 func startReceiver(b *testing.B) *receiver {
 	b.Helper()
 	r := &receiver{}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -87,8 +87,10 @@ func delivered(c work.Claimed) work.Result {
 }
 
 func failed(c work.Claimed) work.Result {
-	return work.Result{ID: c.ID, AttemptID: c.AttemptID, Worker: c.Holder, Move: work.MoveScheduled, Delay: time.Hour,
-		Outcome: work.Outcome{Class: work.Unavailable, Status: 503, Message: "503", Excerpt: "down"}}
+	return work.Result{
+		ID: c.ID, AttemptID: c.AttemptID, Worker: c.Holder, Move: work.MoveScheduled, Delay: time.Hour,
+		Outcome: work.Outcome{Class: work.Unavailable, Status: 503, Message: "503", Excerpt: "down"},
+	}
 }
 
 func lost(c work.Claimed) work.Result {
@@ -96,8 +98,10 @@ func lost(c work.Claimed) work.Result {
 }
 
 func dead(c work.Claimed) work.Result {
-	return work.Result{ID: c.ID, AttemptID: c.AttemptID, Worker: c.Holder, Move: work.MoveDead, Reason: work.ReasonPermanent, Fingerprint: "f",
-		Outcome: work.Outcome{Class: work.Rejected, Status: 400}}
+	return work.Result{
+		ID: c.ID, AttemptID: c.AttemptID, Worker: c.Holder, Move: work.MoveDead, Reason: work.ReasonPermanent, Fingerprint: "f",
+		Outcome: work.Outcome{Class: work.Rejected, Status: 400},
+	}
 }
 
 // expire ends the leases of everything that is leased.
