@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 )
 
@@ -18,12 +17,4 @@ func build(b *testing.B) string {
 		b.Fatalf("build: %v\n%s", err, text)
 	}
 	return out
-}
-
-// peak is the largest resident set of an ended process, in MiB.
-func peak(state *os.ProcessState) float64 {
-	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		return float64(usage.Maxrss) / 1024
-	}
-	return 0
 }

@@ -51,7 +51,6 @@ func BenchmarkDeliverOnce(b *testing.B) {
 		b.ReportMetric(run.rate/ceiling, "of-ceiling")
 		b.ReportMetric(run.cpu, "client-µs/delivery")
 		b.ReportMetric(run.wal, "WAL-B/delivery")
-		b.ReportMetric(run.rss, "peak-MiB")
 	}
 }
 
@@ -214,7 +213,7 @@ func (d *database) whctl(b *testing.B, args ...string) ([]byte, *os.ProcessState
 }
 
 // figures are those of one run.
-type figures struct{ rate, cpu, wal, rss float64 }
+type figures struct{ rate, cpu, wal float64 }
 
 func (d *database) deliver(b *testing.B) figures {
 	b.Helper()
@@ -230,7 +229,6 @@ func (d *database) deliver(b *testing.B) figures {
 		rate: deliveries / took.Seconds(),
 		cpu:  float64((state.UserTime() + state.SystemTime()).Microseconds()) / deliveries,
 		wal:  (d.wal(b) - before) / deliveries,
-		rss:  peak(state),
 	}
 }
 
