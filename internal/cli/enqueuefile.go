@@ -77,7 +77,11 @@ func runEnqueueFile(ctx context.Context, a *app, o enqueueOptions) error {
 			err = printed
 		}
 	}
+	var sig signalled
 	switch {
+	case errors.As(err, &sig): // how far it came is what whoever sent it wants to know
+		a.warn("%s: %v", events.name, err)
+		return silent(signalCode(sig.signal))
 	case err != nil:
 		return fmt.Errorf("%s: %w", events.name, err)
 	case !sum.Clean() && o.strict:

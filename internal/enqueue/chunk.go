@@ -49,8 +49,8 @@ func (c *chunk) meets(d *chunk) bool {
 
 func (c *chunk) full() bool { return c.lines >= chunkLines || c.bytes >= chunkBytes }
 
-// chunker makes chunks of blocks. Whenever somebody is ready to take one, he gets what
-// there is: a slow input is not held back until a chunk is full.
+// chunker makes chunks of blocks. A chunk is handed on when it is full, or when there is
+// nothing more to read at the moment: a slow input is not held back.
 type chunker struct {
 	payloadMax int64
 	lineMax    int
@@ -79,6 +79,15 @@ func (k *chunker) run(ctx context.Context, in <-chan block, out chan<- *chunk) {
 		}
 		if from == nil && to == nil {
 			return
+		}
+		select {
+		case b, more := <-from:
+			if !more {
+				in = nil
+			}
+			k.rest = b
+			continue
+		default: // nothing is there right now
 		}
 		select {
 		case b, more := <-from:

@@ -3,7 +3,6 @@ package enqueue
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -102,6 +101,3 @@ func checkText(text string, limit int) error {
 func tooLarge(n, limit int64) error {
 	return fmt.Errorf("payload of %d bytes is larger than the %d allowed (enqueue.payload_max)", n, limit)
 }
-
-// isJSON says whether b can stand inside of the envelope's JSON.
-func isJSON(b []byte) bool { return utf8.Valid(b) && json.Valid(b) }

@@ -1,13 +1,10 @@
 package enqueue
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"example.com/whctl/internal/work"
 )
@@ -223,56 +220,4 @@ func TestWhatIsNoOrderAtAll(t *testing.T) {
 			t.Errorf("%.80q\n got %v\nwant %s", c.line, err, c.reason)
 		}
 	}
-}
-
-// The seeds of the fuzzer, and what it looks for: no panic, a payload that stands in the
-// line, an order within the limits, a reason without the payload.
-func FuzzLine(f *testing.F) {
-	for _, seed := range []string{
-		`{"destination":"r","type":"t","subject":"s","payload":{"b":1.0,  "a":12345678901234567890,"a":2,"u":"\u00e9é"}}`,
-		`{"destination":"r","type":"t","payload_base64":"AAEC","event_at":"2026-01-31T09:30:00+02:00","event_version":1.50}`,
-		` { "type" : "\ud83d\ude00" , "destination":"r", "payload" : [ ] , "tenant":null, "delivery_id":"x" } `,
-		`{"payload":"}","destination":"r\\","type":"\"","evnt_id":1}`,
-		"{\"a\":\"\xff\"}", `{"":{}}`, `{`, ``, `[1]`, `{"payload":1,"payload":2}`, `{"subject":"\ud800\udc0"}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, line []byte) {
-		before := bytes.Clone(line)
-		o, err := Parse(line, limit)
-		if !bytes.Equal(line, before) {
-			t.Fatal("the line was changed")
-		}
-		if err != nil {
-			return
-		}
-		if o.IsJSON && !bytes.Contains(line, o.Payload) || o.IsJSON && !json.Valid(o.Payload) {
-			t.Errorf("payload %q of %q", o.Payload, line)
-		}
-		if o.Payload == nil || len(o.Payload) > limit {
-			t.Errorf("payload of %d bytes", len(o.Payload))
-		}
-		for _, text := range []string{o.Destination, o.Tenant, o.Subject, o.EventType, o.EventVersion, o.EventID} {
-			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || len(text) > work.MaxSubject {
-				t.Errorf("text %q of %q", text, line)
-			}
-		}
-		if work.CheckDeliveryID(o.DeliveryID) != nil || work.CheckDestinationName(o.Destination) != nil || o.EventType == "" || o.EventVersion == "" {
-			t.Errorf("order %+v of %q", o.Order, line)
-		}
-		// A second reading by the library agrees on the texts.
-		var other struct{ Subject, Tenant any }
-		dec := json.NewDecoder(bytes.NewReader(line))
-		dec.UseNumber()
-		if err := dec.Decode(&other); err != nil || o.Subject != plain(other.Subject) || o.Tenant != plain(other.Tenant) {
-			t.Errorf("%q: subject %q tenant %q, the library reads %v %v, %v", line, o.Subject, o.Tenant, other.Subject, other.Tenant, err)
-		}
-	})
-}
-
-func plain(v any) string {
-	if v == nil {
-		return ""
-	}
-	return fmt.Sprint(v)
 }

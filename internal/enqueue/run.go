@@ -25,7 +25,9 @@ func Lines(ctx context.Context, store Store, in io.Reader, o Options) (Summary, 
 	defer stop()
 	defer afterGrace(ctx, o.Grace, stop)()
 
-	blocks, chunks, read := make(chan block), make(chan *chunk), make(chan error, 1)
+	// Room for some blocks, so that it shows whether the input is slow, and for a chunk
+	// that waits for a writer.
+	blocks, chunks, read := make(chan block, 2), make(chan *chunk, 1), make(chan error, 1)
 	max := lineMax(o.PayloadMax)
 	go func() { read <- newReader(in, max).run(inner, blocks) }()
 	go newChunker(o.PayloadMax, max).run(inner, blocks, chunks)

@@ -14,6 +14,9 @@ import (
 	"example.com/whctl/internal/work"
 )
 
+// errKnown: not all orders are new.
+var errKnown = errors.New("some of it was there before")
+
 // errVanished: a delivery that kept an order out was gone when it was looked for.
 var errVanished = errors.New("the delivery that was there before has just been removed")
 
@@ -30,7 +33,7 @@ func (s *Store) Enqueue(ctx context.Context, orders []work.Order) ([]work.Receip
 			return err
 		})
 		switch {
-		case hopeful && pq.As(err, "23505") != nil:
+		case errors.Is(err, errKnown):
 			hopeful = false
 			continue
 		case errors.Is(err, errVanished) && try < contentionTries:
@@ -38,7 +41,9 @@ func (s *Store) Enqueue(ctx context.Context, orders []work.Order) ([]work.Receip
 		case err != nil:
 			return nil, fmt.Errorf("enqueue %d deliveries: %w", len(orders), dataFault(err))
 		}
-		s.known.Store(slices.ContainsFunc(receipts, func(r work.Receipt) bool { return r.Result != work.Enqueued }))
+		if !hopeful {
+			s.known.Store(slices.ContainsFunc(receipts, func(r work.Receipt) bool { return r.Result != work.Enqueued }))
+		}
 		return receipts, nil
 	}
 }
@@ -66,8 +71,11 @@ func (s *Store) EnqueueAll(ctx context.Context, f func(put func([]work.Order) ([
 		return err
 	})
 	if errors.Is(err, work.ErrUnknown) {
-		if stored, asked := s.stored(ctx, id); asked == nil && stored {
+		switch stored, asked := s.stored(ctx, id); {
+		case asked == nil && stored:
 			err = nil
+		case asked == nil:
+			err = fmt.Errorf("%w before anything was stored", work.ErrUnreachable)
 		}
 	}
 	if err == nil || errors.Is(err, errDrop) {

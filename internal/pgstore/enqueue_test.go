@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -81,14 +80,14 @@ func ptr(t *testing.T, text string) *time.Time {
 	return &at
 }
 
-// Both ways into the database, with hope (nothing was there before) and without.
+// Both ways into the database; that of many also without the hope that all is new.
 func eachWay(t *testing.T, f func(t *testing.T, d *testbed.Database, p producer, n int)) {
 	for _, way := range []struct {
 		name   string
 		n      int
 		before bool
 	}{
-		{"parameters", 0, false}, {"parameters, not hopeful", 0, true}, {"copy", copied, false}, {"copy, not hopeful", copied, true},
+		{"parameters", 0, false}, {"copy", copied, false}, {"copy, not hopeful", copied, true},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			d := testbed.DB(t)
@@ -255,127 +254,6 @@ func TestEnqueuePastTwoThousandMillion(t *testing.T) {
 	})
 }
 
-// Several producers with the same events: each event gets in once, and is counted once.
-func TestEnqueueAtTheSameTime(t *testing.T) {
-	for _, n := range []int{40, 400} {
-		d := testbed.DB(t)
-		orders := newProducer(t, d, d.URL).filled(n)
-		backwards := slices.Clone(orders)
-		slices.Reverse(backwards) // so that they wait for each other in a circle
-		var mu sync.Mutex
-		counts := map[work.EnqueueResult]int{}
-		var wg sync.WaitGroup
-		for i := range 4 {
-			p := newProducer(t, d, d.URL)
-			list := [][]work.Order{orders, backwards}[i%2]
-			wg.Go(func() {
-				receipts, err := p.store.Enqueue(t.Context(), list)
-				if err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				for _, r := range receipts {
-					counts[r.Result]++
-				}
-			})
-		}
-		wg.Wait()
-		if counts[work.Enqueued] != n || counts[work.Duplicate] != 3*n {
-			t.Errorf("of %d events by four: %v", n, counts)
-		}
-		testbed.Check(t, d)
-	}
-}
-
-// An unanswered COMMIT is asked for: what it stored is enqueued, no duplicate; what it
-// did not store is put in again.
-func TestEnqueueWithAnUnansweredCommit(t *testing.T) {
-	for _, n := range []int{3, copied} {
-		for name, cut := range map[string]func(*testbed.Link) *testbed.Cut{
-			"stored":     func(l *testbed.Link) *testbed.Cut { return l.CutAfterAnswer(testbed.Says("COMMIT")) },
-			"not stored": func(l *testbed.Link) *testbed.Cut { return l.CutBefore(testbed.Says("COMMIT")) },
-		} {
-			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
-				d := testbed.DB(t)
-				link := testbed.Proxy(t, d.URL)
-				p := newProducer(t, d, link.URL(d.URL))
-				p.enqueue(p.order("before"))
-				orders := append(p.filled(n-1), p.order("before"))
-				c := cut(link)
-				got := p.enqueue(orders...)
-				testbed.Await(t, "the cut", c.Done)
-				if r, want := results(got, n), strings.Repeat("enqueued ", n-1)+"duplicate"; r != want {
-					t.Errorf("results %s", r)
-				}
-				if rows := testbed.QueryInt(t, d, `SELECT count(*) FROM whctl.deliveries`); rows != int64(n) {
-					t.Errorf("%d rows, want %d", rows, n)
-				}
-				testbed.Check(t, d)
-			})
-		}
-	}
-}
-
-// A destination that is being removed: the enqueue waits, and finds it gone.
-func TestEnqueueIntoADestinationThatGoes(t *testing.T) {
-	eachWay(t, func(t *testing.T, d *testbed.Database, p producer, n int) {
-		testbed.Exec(t, d, `INSERT INTO whctl.destinations (name, url) VALUES ('s', 'https://s.example/')`)
-		found, err := p.store.NamedDestinations(t.Context(), []string{"s"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tx, err := d.Admin.BeginTxx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }()
-		if _, err := tx.ExecContext(t.Context(), `DELETE FROM whctl.destinations WHERE name = 's'`); err != nil {
-			t.Fatal(err)
-		}
-		o := p.order("a")
-		o.Destination, o.DestinationID = "s", found[0].ID
-		done := make(chan []work.Receipt, 1)
-		go func() { done <- p.enqueue(p.filled(n, o)...) }()
-		awaitLockWaiter(t, d)
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		if got := testbed.Await(t, "the enqueue", done); got[0].Result != work.UnknownDestination {
-			t.Errorf("%+v", got[0])
-		}
-	})
-}
-
-// And the other way round: what was put in keeps the destination.
-func TestEnqueueKeepsItsDestination(t *testing.T) {
-	d := testbed.DB(t)
-	p := newProducer(t, d, d.URL)
-	remover := open(t, d)
-	type answer struct {
-		removed bool
-		err     error
-	}
-	done := make(chan answer, 1)
-	err := p.store.EnqueueAll(t.Context(), func(put func([]work.Order) ([]work.Receipt, error)) (bool, error) {
-		if _, err := put([]work.Order{p.order("a")}); err != nil {
-			return false, err
-		}
-		go func() {
-			removed, _, err := remover.RemoveDestination(t.Context(), "r")
-			done <- answer{removed, err}
-		}()
-		awaitLockWaiter(t, d)
-		return true, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := testbed.Await(t, "the removal", done); got.removed || got.err != nil {
-		t.Errorf("removed %v, %v", got.removed, got.err)
-	}
-}
-
 // What only the database knows to be wrong is an error of its own kind, and keeps
 // nothing.
 func TestEnqueueRefusedContent(t *testing.T) {
@@ -411,185 +289,4 @@ func TestEnqueueKeptOutByNothing(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-}
-
-func TestEnqueueAll(t *testing.T) {
-	d := testbed.DB(t)
-	p := newProducer(t, d, d.URL)
-	twice := p.order("twice")
-	lists := [][]work.Order{p.filled(copied, twice), p.filled(2, p.order("twice")), p.filled(copied + 10)}
-	all := func(keep bool, failure error) string {
-		var words []string
-		err := p.store.EnqueueAll(t.Context(), func(put func([]work.Order) ([]work.Receipt, error)) (bool, error) {
-			for _, list := range lists {
-				receipts, err := put(list)
-				if err != nil {
-					return false, err
-				}
-				words = append(words, string(receipts[0].Result))
-			}
-			return keep, failure
-		})
-		if !errors.Is(err, failure) {
-			t.Errorf("%v, want %v", err, failure)
-		}
-		return strings.Join(words, " ")
-	}
-	rows := func(want int) {
-		t.Helper()
-		if n := testbed.QueryInt(t, d, `SELECT count(*) FROM whctl.deliveries`); n != int64(want) {
-			t.Errorf("%d rows, want %d", n, want)
-		}
-	}
-	own := errors.New("own")
-	for range 2 {
-		if got := all(false, nil) + " " + all(true, own); got != "enqueued duplicate enqueued enqueued duplicate enqueued" {
-			t.Error(got)
-		}
-		rows(0)
-	}
-	if got := all(true, nil); got != "enqueued duplicate enqueued" {
-		t.Error(got)
-	}
-	rows(2*copied + 11)
-	if got := all(true, nil); got != "duplicate duplicate duplicate" {
-		t.Error(got)
-	}
-	rows(2*copied + 11)
-	testbed.Check(t, d)
-}
-
-func TestEnqueueAllWithAnUnansweredCommit(t *testing.T) {
-	for name, c := range map[string]struct {
-		cut  func(*testbed.Link) *testbed.Cut
-		kept int64
-	}{
-		"stored":     {func(l *testbed.Link) *testbed.Cut { return l.CutAfterAnswer(testbed.Says("COMMIT")) }, 1},
-		"not stored": {func(l *testbed.Link) *testbed.Cut { return l.CutBefore(testbed.Says("COMMIT")) }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := testbed.DB(t)
-			link := testbed.Proxy(t, d.URL)
-			p := newProducer(t, d, link.URL(d.URL))
-			cut := c.cut(link)
-			err := p.store.EnqueueAll(t.Context(), func(put func([]work.Order) ([]work.Receipt, error)) (bool, error) {
-				_, err := put([]work.Order{p.order("a")})
-				return true, err
-			})
-			testbed.Await(t, "the cut", cut.Done)
-			if (err == nil) != (c.kept == 1) || err != nil && !errors.Is(err, work.ErrUnreachable) {
-				t.Errorf("%v", err)
-			}
-			if n := testbed.QueryInt(t, d, `SELECT count(*) FROM whctl.deliveries`); n != c.kept {
-				t.Errorf("%d rows, want %d", n, c.kept)
-			}
-		})
-	}
-}
-
-// Behind a pooler in transaction mode nothing may be left in the session.
-func TestEnqueueThroughAPooler(t *testing.T) {
-	d := testbed.DB(t)
-	pool := testbed.Pooler(t, d, 1)
-	p := newProducer(t, d, pool.URL)
-	for i := range 3 {
-		for _, n := range []int{3, copied} {
-			if got := p.enqueue(p.filled(n)...); got[n-1].Result != work.Enqueued {
-				t.Errorf("round %d of %d: %+v", i, n, got[n-1])
-			}
-		}
-	}
-	testbed.Check(t, d)
-}
-
-func TestEnqueueInAnotherSchema(t *testing.T) {
-	d := testbed.EmptyDB(t)
-	s, err := pgstore.Open(t.Context(), pgstore.Options{URL: d.URL, Schema: "hooks"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	if _, err := s.MigrateUp(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
-	testbed.Exec(t, d, `INSERT INTO hooks.destinations (name, url) VALUES ('r', 'https://r.example/')`)
-	p := producer{t: t, store: s, destination: 1}
-	for _, n := range []int{3, copied} {
-		orders := p.filled(n)
-		if got := results(p.enqueue(orders...), 2) + " " + results(p.enqueue(orders...), 2); got != "enqueued enqueued duplicate duplicate" {
-			t.Error(got)
-		}
-	}
-	if may, err := s.MayEnqueue(t.Context()); !may || err != nil {
-		t.Errorf("may enqueue: %v, %v", may, err)
-	}
-	if r, err := s.EnqueueByFunction(t.Context(), p.order("f")); err != nil || r.Result != work.Enqueued {
-		t.Errorf("by the function: %+v, %v", r, err)
-	}
-}
-
-func TestWhoMayEnqueue(t *testing.T) {
-	d := testbed.DB(t)
-	p := newProducer(t, d, d.URL)
-	for group, want := range map[string]bool{"whctl_producer": false, "whctl_worker": true, "whctl_operator": true, "whctl_reader": false} {
-		_, url := d.Login(t, group)
-		own := producer{t: t, store: openURL(t, url), destination: p.destination}
-		if may, err := own.store.MayEnqueue(t.Context()); may != want || err != nil {
-			t.Errorf("%s: %v, %v; want %v", group, may, err, want)
-		}
-		for _, n := range []int{1, copied} {
-			_, err := own.store.Enqueue(t.Context(), own.filled(n))
-			if want && err != nil || !want && !errors.Is(err, work.ErrGrant) {
-				t.Errorf("%s: %v", group, err)
-			}
-		}
-		r, err := own.store.EnqueueByFunction(t.Context(), own.order(group))
-		if group == "whctl_reader" {
-			if !errors.Is(err, work.ErrGrant) {
-				t.Errorf("%s by the function: %v", group, err)
-			}
-		} else if err != nil || r.Result != work.Enqueued {
-			t.Errorf("%s by the function: %+v, %v", group, r, err)
-		}
-	}
-}
-
-func TestEnqueueByFunction(t *testing.T) {
-	d := testbed.DB(t)
-	link := testbed.Proxy(t, d.URL)
-	p := newProducer(t, d, link.URL(d.URL))
-	first := p.order("a")
-	first.EventAt, first.NotBefore, first.NotAfter = ptr(t, "0001-01-01T00:00:00Z"), ptr(t, "2026-01-01T00:00:00Z"), ptr(t, "9999-12-31T23:59:59.9999999Z")
-	other, taken, nowhere, late, big := p.order("a"), p.order("b"), p.order("c"), p.order("d"), p.order("e")
-	other.Payload = []byte("[]")
-	taken.DeliveryID = first.DeliveryID
-	nowhere.Destination = "nowhere"
-	late.NotAfter = ptr(t, "2020-01-01T00:00:00Z")
-	big.Payload = make([]byte, 256<<10+1)
-	cut := link.CutAfterAnswer(testbed.Says("COMMIT"))
-	for i, c := range []struct {
-		order work.Order
-		want  work.Receipt
-		err   error
-	}{
-		{first, work.Receipt{Result: work.Enqueued, DeliveryID: first.DeliveryID}, nil}, // its COMMIT is not answered
-		{first, work.Receipt{Result: work.Duplicate, DeliveryID: first.DeliveryID}, nil},
-		{p.order("a"), work.Receipt{Result: work.Duplicate, DeliveryID: first.DeliveryID}, nil},
-		{other, work.Receipt{Result: work.Conflict, DeliveryID: first.DeliveryID}, nil},
-		{taken, work.Receipt{Result: work.Conflict, DeliveryID: first.DeliveryID, Taken: true}, nil},
-		{nowhere, work.Receipt{Result: work.UnknownDestination}, nil},
-		{late, work.Receipt{}, work.ErrData},
-		{big, work.Receipt{}, work.ErrData},
-	} {
-		got, err := p.store.EnqueueByFunction(t.Context(), c.order)
-		if got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%d: %+v, %v; want %+v, %v", i, got, err, c.want, c.err)
-		}
-	}
-	testbed.Await(t, "the cut", cut.Done)
-	if got, want := testbed.QueryString(t, d, `SELECT concat_ws(' ', extract(year FROM e.event_at), d.next_attempt_at, e.not_after, (SELECT count(*) FROM whctl.deliveries))
-		FROM whctl.envelopes e JOIN whctl.deliveries d ON d.id = e.id`), "1 2026-01-01 00:00:00+00 9999-12-31 23:59:59.999999+00 1"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	testbed.Check(t, d)
 }
