@@ -34,7 +34,6 @@ func BenchmarkEnqueueJSONL(b *testing.B) {
 		b.ReportMetric(first.server, "server-µs/line")
 		b.ReportMetric(again.server, "server-µs/duplicate")
 		b.ReportMetric(first.wal, "WAL-B/line")
-		b.ReportMetric(first.rss, "peak-MiB")
 	}
 }
 
@@ -67,7 +66,7 @@ func (d *database) events(b *testing.B) {
 }
 
 // enqueued are the figures of one run over the file.
-type enqueued struct{ rate, cpu, server, wal, rss float64 }
+type enqueued struct{ rate, cpu, server, wal float64 }
 
 func (d *database) enqueue(b *testing.B, pg *postgres, want string) enqueued {
 	b.Helper()
@@ -83,7 +82,6 @@ func (d *database) enqueue(b *testing.B, pg *postgres, want string) enqueued {
 		cpu:    float64((state.UserTime() + state.SystemTime()).Microseconds()) / events,
 		server: float64((serverTime(b, pg.server.PID()) - server).Microseconds()) / events,
 		wal:    (d.wal(b) - wal) / events,
-		rss:    peak(state),
 	}
 }
 
