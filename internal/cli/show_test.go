@@ -3,15 +3,16 @@ package cli
 import (
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
+	"example.com/whctl/internal/console"
 	"example.com/whctl/internal/testbed"
 )
 
+// closedPipe is a stdout whose reader has gone.
 type closedPipe struct{}
 
-func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+func (closedPipe) Write([]byte) (int, error) { return 0, console.ErrReaderGone }
 
 // leased is a delivery whose second attempt is open; the first failed.
 func leased(t *testing.T, d *testbed.Database) string {

@@ -29,7 +29,7 @@ func goodBooks(t *testing.T) *testbed.Database {
 			testbed.Exec(t, d, `INSERT INTO registrar.courses AS c VALUES ($1, 1) ON CONFLICT (course) DO UPDATE SET seats = c.seats + 1`, e.Payload.Course)
 		}
 	}
-	testbed.Exec(t, d, `
+	testbed.Plant(t, d, `
 UPDATE whctl.deliveries d
 SET next_attempt_at = NULL, started_at = now(), finished_at = now(), attempts = 1, state = x.state, class = x.class,
     status = x.status, reason = x.reason, fingerprint = x.fingerprint

@@ -46,11 +46,10 @@ func TestWhatBecomesOfLines(t *testing.T) {
 	if !slices.Equal(found, want) {
 		t.Errorf("reported\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
 	}
-	for subject, kind := range map[string]work.BodyKind{"a": work.BodyEnvelope, "c": work.BodyEnvelope} {
-		for key, o := range f.events {
-			if key[2] == subject && (o.Body != kind || o.DestinationID != 1) {
-				t.Errorf("%s: body %q, destination %d", subject, o.Body, o.DestinationID)
-			}
+	for _, o := range f.events {
+		want := map[string]work.Destination{"r": {ID: 1, Body: work.BodyEnvelope}, "raw": {ID: 2, Body: work.BodyRaw}}[o.Destination]
+		if o.Body != want.Body || o.DestinationID != want.ID {
+			t.Errorf("%s: body %q, row %d", o.Destination, o.Body, o.DestinationID)
 		}
 	}
 }
@@ -190,6 +189,36 @@ func TestChunksOverlapAndAreToldInOrder(t *testing.T) {
 	for i, p := range found[:10] {
 		if !strings.HasPrefix(p, fmt.Sprintf("%d:", i+1)) {
 			t.Errorf("problem %d is %s", i+1, p)
+		}
+	}
+}
+
+func TestWhetherChunksMeet(t *testing.T) {
+	k := newChunker(limit, limit)
+	of := func(members string) *chunk {
+		k.chunk = newChunk()
+		text := []byte(`{"destination":"r","type":"t","payload":1,` + members + `}`)
+		k.take(1, text, line{end: len(text)})
+		if len(k.chunk.problems) > 0 {
+			t.Fatal(k.chunk.problems)
+		}
+		return k.chunk
+	}
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{`"subject":"a"`, `"subject":"a"`, true},
+		{`"subject":"a"`, `"subject":"b"`, false},
+		{`"subject":"a"`, `"subject":"a","tenant":"x"`, false},
+		{`"subject":"a"`, `"subject":"a","event_version":1`, false},
+		{`"subject":"a","delivery_id":"x"`, `"subject":"b","delivery_id":"x"`, true},
+		{`"subject":"a","delivery_id":"x"`, `"subject":"b","delivery_id":"y"`, false},
+		{`"subject":"ab","tenant":"c"`, `"subject":"a","tenant":"bc"`, false},
+	} {
+		a, b := of(c.a), of(c.b)
+		if a.meets(b) != c.want || b.meets(a) != c.want {
+			t.Errorf("%s and %s: %v, want %v", c.a, c.b, a.meets(b), c.want)
 		}
 	}
 }
