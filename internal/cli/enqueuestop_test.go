@@ -80,7 +80,9 @@ func TestEnqueueIsTold(t *testing.T) {
 	if r.Code != exitTerminated || r.Stdout != `{"enqueued":2,"duplicates":0,"conflicts":0,"rejected":0}`+"\n" {
 		t.Errorf("exit %d, %s", r.Code, r.Stdout)
 	}
-	has(t, r.Stderr, "whctl: standard input: stopped after line 2; what was enqueued stays, and the same lines again count as duplicates: stopped by terminated")
+	if want := "whctl: standard input: stopped after line 2; what was enqueued stays, and the same lines again count as duplicates: stopped by terminated\n"; r.Stderr != want {
+		t.Errorf("stderr %s, want %s", r.Stderr, want)
+	}
 	if b.rows() != 2 {
 		t.Errorf("%d rows", b.rows())
 	}

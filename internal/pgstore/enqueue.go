@@ -28,8 +28,10 @@ func (s *Store) Enqueue(ctx context.Context, orders []work.Order) ([]work.Receip
 	hopeful := !s.known.Load()
 	for try := 1; ; try++ {
 		var receipts []work.Receipt
+		repeated := false
 		err := s.certain(ctx, func(tx *sqlx.Tx) (err error) {
-			receipts, err = (&stager{store: s, tx: tx, hopeful: hopeful}).put(ctx, orders)
+			receipts, err = (&stager{store: s, tx: tx, hopeful: hopeful, orderly: repeated}).put(ctx, orders)
+			repeated = true
 			return err
 		})
 		switch {

@@ -137,6 +137,20 @@ func TestEnqueueResults(t *testing.T) {
 	})
 }
 
+// Nothing was there before, and yet not all can be put in.
+func TestEnqueueExpiredAmongNew(t *testing.T) {
+	eachWay(t, func(t *testing.T, d *testbed.Database, p producer, n int) {
+		late := p.order("late")
+		late.NotAfter = ptr(t, "2020-01-01T00:00:00Z")
+		if got := results(p.enqueue(p.filled(n, p.order("a"), late, p.order("b"))...), 3); got != "enqueued expired enqueued" {
+			t.Error(got)
+		}
+		if n := testbed.QueryInt(t, d, `SELECT count(*) FROM whctl.envelopes WHERE subject = 'late'`); n != 0 {
+			t.Error("it was put in")
+		}
+	})
+}
+
 // Orders of one list may repeat each other: the first one wins.
 func TestEnqueueRepeatsInOneList(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *testbed.Database, p producer, n int) {

@@ -19,6 +19,10 @@ type stager struct {
 	// look each row up in three indexes before it is inserted. If they are not, put fails
 	// with errKnown.
 	hopeful bool
+	// orderly: rows are inserted in the order of their keys. Two that have keys in common
+	// and are not may wait for each other in a circle; whoever is broken off is orderly the
+	// next time.
+	orderly bool
 }
 
 // keepDestinationsSQL keeps destinations from being removed before the transaction ends.
@@ -74,17 +78,27 @@ func destinationsOf(orders []work.Order) []int64 {
 	return ids
 }
 
+// order is that of insertion, as the end of a SELECT: else it is that of the lines.
+func (g *stager) order() string {
+	if !g.orderly {
+		return ""
+	}
+	return "ORDER BY s.subject, s.event_version, s.event_type, s.destination, s.tenant, s.n"
+}
+
 // insertNewSQL puts in orders none of which is there yet, or fails with a unique
 // violation. It answers with how many rows it made and how many of the orders have
-// expired: unless that is all and none, nothing may be kept. %s is the source.
+// expired: unless that is all and none, nothing may be kept. %[1]s is the source, %[2]s
+// the order.
 const insertNewSQL = `
-WITH %s,
+WITH %[1]s,
 e AS (
   INSERT INTO whctl.envelopes (id, delivery_id, destination, tenant, subject, event_type, event_version, event_id, event_at,
                                not_after, body, payload)
   SELECT s.id, s.delivery_id, s.destination, s.tenant, s.subject, s.event_type, s.event_version, s.event_id,
          coalesce(s.event_at, now()), s.not_after, nullif(s.body, ''), decode(s.payload, 'base64')
   FROM s
+  %[2]s
   RETURNING 1),
 d AS (
   INSERT INTO whctl.deliveries (id, destination_id, next_attempt_at)
@@ -94,7 +108,7 @@ SELECT (SELECT count(*) FROM e), (SELECT count(*) FROM s WHERE s.not_after < coa
 // insertNew puts in all orders, or else answers with errKnown.
 func (g *stager) insertNew(ctx context.Context, from source, n int) error {
 	var made, expired int
-	err := g.tx.QueryRowContext(ctx, fmt.Sprintf(g.store.sql(insertNewSQL), from.cte), from.args...).Scan(&made, &expired)
+	err := g.tx.QueryRowContext(ctx, fmt.Sprintf(g.store.sql(insertNewSQL), from.cte, g.order()), from.args...).Scan(&made, &expired)
 	if pq.As(err, "23505") != nil || err == nil && (made != n || expired > 0) {
 		return errKnown
 	}
@@ -105,7 +119,7 @@ func (g *stager) insertNew(ctx context.Context, from source, n int) error {
 // with the places of what was kept out. The row ids are given out in staging: by nothing
 // else can it be told for sure which order became which row.
 const insertStagedSQL = `
-WITH %s,
+WITH %[1]s,
 e AS (
   INSERT INTO whctl.envelopes (id, delivery_id, destination, tenant, subject, event_type, event_version, event_id, event_at,
                                not_after, body, payload)
@@ -113,6 +127,7 @@ e AS (
          coalesce(s.event_at, now()), s.not_after, nullif(s.body, ''), decode(s.payload, 'base64')
   FROM s
   WHERE s.not_after IS NULL OR s.not_after >= coalesce(s.not_before, now())
+  %[2]s
   ON CONFLICT DO NOTHING
   RETURNING id),
 d AS (
@@ -123,7 +138,7 @@ SELECT s.n FROM s WHERE NOT EXISTS (SELECT FROM e WHERE e.id = s.id) ORDER BY s.
 // insert puts in what is not there yet, and finds out about the rest.
 func (g *stager) insert(ctx context.Context, from source, receipts []work.Receipt) error {
 	var out []int64
-	err := g.tx.SelectContext(ctx, &out, fmt.Sprintf(g.store.sql(insertStagedSQL), from.cte), from.args...)
+	err := g.tx.SelectContext(ctx, &out, fmt.Sprintf(g.store.sql(insertStagedSQL), from.cte, g.order()), from.args...)
 	if err != nil || len(out) == 0 {
 		return err
 	}
