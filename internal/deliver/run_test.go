@@ -347,48 +347,54 @@ func TestACountThatFailsIsNoFailure(t *testing.T) {
 // Deliveries whose last attempt was lost go one at a time at each destination, beside
 // all others: one of them may be what killed their worker.
 func TestSuspectsGoOneAtATime(t *testing.T) {
-	rows := slices.Concat(due(1, 20), due(2, 20))
-	for i, r := range rows {
-		r.suspect = i%2 == 0
-	}
-	var mu sync.Mutex
-	busy, most := map[int64]int{}, map[int64]int{}
-	sum := once(t, t.Context(), newTable(rows...), options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
-		if c.Suspect {
-			mu.Lock()
-			busy[c.DestinationID]++
-			most[c.DestinationID] = max(most[c.DestinationID], busy[c.DestinationID])
-			mu.Unlock()
-			defer func() {
-				mu.Lock()
-				busy[c.DestinationID]--
-				mu.Unlock()
-			}()
+	synctest.Test(t, func(t *testing.T) {
+		rows := slices.Concat(due(1, 20), due(2, 20))
+		for i, r := range rows {
+			r.suspect = i%2 == 0
 		}
-		return ok(ctx, c)
-	}))
-	if sum.Delivered != 40 || most[1] != 1 || most[2] != 1 {
-		t.Errorf("delivered %d, suspects at once %v", sum.Delivered, most)
-	}
+		var mu sync.Mutex
+		busy, most := map[int64]int{}, map[int64]int{}
+		sum := once(t, t.Context(), newTable(rows...), options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+			if c.Suspect {
+				mu.Lock()
+				busy[c.DestinationID]++
+				most[c.DestinationID] = max(most[c.DestinationID], busy[c.DestinationID])
+				mu.Unlock()
+				defer func() {
+					mu.Lock()
+					busy[c.DestinationID]--
+					mu.Unlock()
+				}()
+			}
+			time.Sleep(50 * time.Millisecond) // of the bubble: there is time to claim more
+			return ok(ctx, c)
+		}))
+		if sum.Delivered != 40 || most[1] != 1 || most[2] != 1 {
+			t.Errorf("delivered %d, suspects at once %v", sum.Delivered, most)
+		}
+	})
 }
 
 // What the run closed as lost is a suspect in the same run.
 func TestTakenOverIsASuspectAtOnce(t *testing.T) {
-	rows := due(1, 6)
-	for _, r := range rows {
-		r.lost, r.attempts = true, 1
-	}
-	var busy, most atomic.Int64
-	sum := once(t, t.Context(), newTable(rows...), options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
-		n := busy.Add(1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+	synctest.Test(t, func(t *testing.T) {
+		rows := due(1, 6)
+		for _, r := range rows {
+			r.lost, r.attempts = true, 1
 		}
-		defer busy.Add(-1)
-		return ok(ctx, c)
-	}))
-	if sum.Delivered != 6 || sum.LostRecovered != 6 || most.Load() != 1 {
-		t.Errorf("summary %+v, %d suspects at once", sum, most.Load())
-	}
+		var busy, most atomic.Int64
+		sum := once(t, t.Context(), newTable(rows...), options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+			n := busy.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			defer busy.Add(-1)
+			time.Sleep(50 * time.Millisecond) // of the bubble: there is time to claim more
+			return ok(ctx, c)
+		}))
+		if sum.Delivered != 6 || sum.LostRecovered != 6 || most.Load() != 1 {
+			t.Errorf("summary %+v, %d suspects at once", sum, most.Load())
+		}
+	})
 }
 
 // One request that hangs must not keep the run from what becomes due elsewhere.
@@ -409,8 +415,9 @@ func TestAHangingRequestDoesNotIdleTheRun(t *testing.T) {
 			<-sent2
 			return ok(ctx, c)
 		})
-		if sum := once(t, t.Context(), store, o); sum.Delivered != 2 {
-			t.Errorf("summary %+v", sum)
+		begun := time.Now() // the bubble's clock
+		if sum := once(t, t.Context(), store, o); sum.Delivered != 2 || time.Since(begun) > 2*rescanAfter {
+			t.Errorf("summary %+v after %s", sum, time.Since(begun))
 		}
 	})
 }
