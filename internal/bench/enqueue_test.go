@@ -19,7 +19,7 @@ const events = 300_000
 // BenchmarkEnqueueJSONL enqueues 300,000 lines of 100 destinations (payloads of about
 // 250 bytes) from a file, and then the same file again, where all are duplicates.
 // Reported are both rates, the processor time per line of the program and of the server,
-// the WAL per line and the program's peak memory.
+// and the WAL per line.
 func BenchmarkEnqueueJSONL(b *testing.B) {
 	pg := startPostgres(b)
 	binary := build(b)
@@ -44,7 +44,6 @@ func (d *database) events(b *testing.B) {
 	for i := range destinations {
 		fmt.Fprintf(&dests, "  - {name: d%d, url: \"https://hooks.example/d/%d\"}\n", i, i)
 	}
-	// Not built in memory: the peak of a child begins with that of its parent.
 	file, err := os.Create(filepath.Join(d.dir, "events.jsonl"))
 	if err != nil {
 		b.Fatal(err)
