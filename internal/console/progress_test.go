@@ -17,11 +17,33 @@ const clear = "\r\x1b[2K"
 // The tests run in a bubble of testing/synctest: time.Sleep there moves a clock of
 // its own on and waits for nothing.
 
-func onTerminal() (*console.Streams, *bytes.Buffer) {
-	s, _, _, stderr := console.Test()
-	s.ErrTTY = true
+func onTerminal() (*console.Streams, *screen) {
+	s, _, _, _ := console.Test()
+	stderr := new(screen)
+	s.Err, s.ErrTTY = stderr, true
 	return s, stderr
 }
+
+// screen is what was drawn so far. A test looks at it while the progress' own timer
+// may draw at the very same instant.
+type screen struct {
+	mu    sync.Mutex
+	drawn bytes.Buffer
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.drawn.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.drawn.String()
+}
+
+func (s *screen) Len() int { return len(s.String()) }
 
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
