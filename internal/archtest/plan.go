@@ -125,11 +125,11 @@ var fences = []fence{
 var noNames = []string{"util", "common", "helpers", "models", "types", "base"}
 
 // sqlFiles are where SQL may stand, besides tests: rooms, or files by how their path
-// begins. Of the demo it is the receiver, a program of its own with its own table, and the
-// checks that compare both sides.
+// begins. Of the demo it is the receiver, a program of its own with its own tables, and
+// its books, in which both sides are compared.
 var sqlFiles = []string{
 	"internal/pgstore/", "internal/localpg/", "internal/checker/", "internal/testbed/", "internal/bench/",
-	"internal/demo/receiver", "internal/demo/check", "migrations/",
+	"internal/demo/receiver", "migrations/",
 }
 
 // clocks are the files below the command tree that may read the clock, and what for. The

@@ -26,16 +26,16 @@ type account struct {
 	args  []any
 }
 
-// checkTotalsSQL counts all twelve, so that a delivery that is missing, or in any other
+// accountsTotalsSQL counts all twelve, so that a delivery that is missing, or in any other
 // state, shows as well.
-const checkTotalsSQL = `
+const accountsTotalsSQL = `
 SELECT format('whctl has %s delivered, %s dead, %s in other states', n.delivered, n.dead, n.others)
 FROM (SELECT count(*) FILTER (WHERE state = 'delivered') AS delivered, count(*) FILTER (WHERE state = 'dead') AS dead,
              count(*) FILTER (WHERE state NOT IN ('delivered', 'dead')) AS others
       FROM whctl.delivery_status) n
 WHERE (n.delivered, n.dead, n.others) <> ($1::bigint, $2::bigint, 0)`
 
-const checkEnrolledSQL = `
+const accountsEnrolledSQL = `
 SELECT format('%s is %s in whctl, and the registrar has %s', coalesce(s.delivery_id, e.idempotency_key), coalesce(s.state, 'unknown'),
               CASE WHEN e.idempotency_key IS NULL THEN 'no enrolment' ELSE 'one enrolment' END)
 FROM whctl.delivery_status s
@@ -44,7 +44,7 @@ WHERE (s.state IS NOT DISTINCT FROM 'delivered') <> (e.idempotency_key IS NOT NU
 
 // Seats are what an enrolment changes. A change applied twice shows as two seats for one
 // key; the log tells whose.
-const checkOnceSQL = `
+const accountsOnceSQL = `
 SELECT format('%s: %s seats taken by %s enrolments', coalesce(c.course, e.course), coalesce(c.seats, 0), coalesce(e.n, 0))
 FROM registrar.courses c
 FULL JOIN (SELECT course, count(*) AS n FROM registrar.enrolments GROUP BY course) e ON e.course = c.course
@@ -58,7 +58,7 @@ HAVING count(*) > 1`
 
 // An attempt without a status is one of which whctl does not know the answer; the
 // receiver may know better.
-const checkPostsSQL = `
+const accountsPostsSQL = `
 SELECT format('%s: the registrar answered %s to attempt %s, whctl has %s', p.idempotency_key, p.status, p.attempt,
               CASE WHEN a.attempt_id IS NULL THEN 'no such attempt' ELSE coalesce(a.status::text, a.class, 'an open attempt') END)
 FROM registrar.posts p
@@ -71,7 +71,7 @@ FROM registrar.posts p
 GROUP BY p.attempt_id
 HAVING count(*) > 1`
 
-const checkAttemptsSQL = `
+const accountsAttemptsSQL = `
 SELECT format('%s: attempt %s (%s) is on record, the registrar saw none', a.delivery_id, a.attempt, coalesce(a.class, 'open'))
 FROM whctl.attempt_history a
 WHERE (a.status IS NOT NULL OR a.finished_at IS NULL)
@@ -83,7 +83,7 @@ LEFT JOIN whctl.attempt_history a ON a.delivery_id = s.delivery_id AND a.generat
 GROUP BY s.delivery_id, s.attempts
 HAVING count(a.attempt_id) <> s.attempts`
 
-const checkBytesSQL = `
+const accountsBytesSQL = `
 SELECT format('%s: %s different bodies', p.idempotency_key, count(DISTINCT p.body_sha256))
 FROM registrar.posts p
 GROUP BY p.idempotency_key
@@ -94,7 +94,7 @@ FROM registrar.posts p
 WHERE p.status = 401`
 
 // The reason has to be there for a person to read, and the person's data not.
-const checkReasonSQL = `
+const accountsReasonSQL = `
 SELECT format('%s: died as %s %s with the words "%s"', s.delivery_id, coalesce(s.class, 'nothing'), coalesce(s.status, 0), a.excerpt)
 FROM whctl.delivery_status s
 JOIN whctl.attempt_history h ON h.delivery_id = s.delivery_id AND h.attempt = s.attempts AND h.generation = s.generation
@@ -110,13 +110,13 @@ JOIN unnest($2::text[]) AS datum ON strpos(coalesce(a.message, '') || ' ' || coa
 // accounts are what is claimed at the end, in the words in which it is printed.
 func accounts(all []event) []account {
 	return []account{
-		{fmt.Sprintf("%d delivered, %d dead", wantDelivered, wantDead), checkTotalsSQL, []any{wantDelivered, wantDead}},
-		{"the registrar enrolled exactly those that whctl calls delivered", checkEnrolledSQL, nil},
-		{"no state change applied twice", checkOnceSQL, nil},
-		{"every POST that the registrar saw is an attempt on record, with the same answer", checkPostsSQL, nil},
-		{"every attempt on record was seen by the registrar, and is counted", checkAttemptsSQL, nil},
-		{"the same bytes and a right signature on every attempt", checkBytesSQL, nil},
-		{"the dead letter says why, without a word about the student", checkReasonSQL, []any{deliveryID(malformed), pq.Array(personal(all))}},
+		{fmt.Sprintf("%d delivered, %d dead", wantDelivered, wantDead), accountsTotalsSQL, []any{wantDelivered, wantDead}},
+		{"the registrar enrolled exactly those that whctl calls delivered", accountsEnrolledSQL, nil},
+		{"no state change applied twice", accountsOnceSQL, nil},
+		{"every POST that the registrar saw is an attempt on record, with the same answer", accountsPostsSQL, nil},
+		{"every attempt on record was seen by the registrar, and is counted", accountsAttemptsSQL, nil},
+		{"the same bytes and a right signature on every attempt", accountsBytesSQL, nil},
+		{"the dead letter says why, without a word about the student", accountsReasonSQL, []any{deliveryID(malformed), pq.Array(personal(all))}},
 	}
 }
 
@@ -170,14 +170,14 @@ func texts(ctx context.Context, db *sql.DB, query string, args ...any) ([]string
 	return all, rows.Err()
 }
 
-const checkSeenSQL = `
+const accountsSeenSQL = `
 SELECT p.idempotency_key, p.attempt_id, p.generation, p.attempt, p.body_sha256, p.status, p.started_at, p.finished_at
 FROM registrar.posts p
 ORDER BY p.id`
 
 // seenPosts is the receiver's log as the checker reads it.
 func seenPosts(ctx context.Context, db *sql.DB) ([]checker.Seen, error) {
-	rows, err := db.QueryContext(ctx, checkSeenSQL)
+	rows, err := db.QueryContext(ctx, accountsSeenSQL)
 	if err != nil {
 		return nil, fmt.Errorf("read the registrar's log: %w", err)
 	}

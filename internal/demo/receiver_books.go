@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// checkpointLeftSQL is how long it takes until everything that is not finished may be
+// booksLeftSQL is how long it takes until everything that is not finished may be
 // tried: its due time has come, or its lease has run out. The database's clock decides.
-const checkpointLeftSQL = `
+const booksLeftSQL = `
 SELECT count(*), coalesce(max(extract(epoch FROM coalesce(lease_expires_at, next_attempt_at) - clock_timestamp())), 0)::double precision
 FROM whctl.delivery_status
 WHERE state IN ('scheduled', 'leased')`
@@ -18,15 +18,15 @@ WHERE state IN ('scheduled', 'leased')`
 // negative once they are.
 func left(ctx context.Context, db *sql.DB) (open int, wait time.Duration, err error) {
 	var s float64
-	if err := db.QueryRowContext(ctx, checkpointLeftSQL).Scan(&open, &s); err != nil {
+	if err := db.QueryRowContext(ctx, booksLeftSQL).Scan(&open, &s); err != nil {
 		return 0, 0, fmt.Errorf("ask what is due: %w", err)
 	}
 	return open, seconds(s), nil
 }
 
-// checkpointDueSQL is what the policy computed after a failure. A later attempt
+// booksDueSQL is what the policy computed after a failure. A later attempt
 // overwrites it, so that it has to be asked for before.
-const checkpointDueSQL = `
+const booksDueSQL = `
 SELECT s.subject, s.next_attempt_at
 FROM whctl.delivery_status s
 WHERE s.state = 'scheduled' AND s.attempts > 0
@@ -39,7 +39,7 @@ type due struct {
 }
 
 func retries(ctx context.Context, db *sql.DB) ([]due, error) {
-	rows, err := db.QueryContext(ctx, checkpointDueSQL)
+	rows, err := db.QueryContext(ctx, booksDueSQL)
 	if err != nil {
 		return nil, fmt.Errorf("ask for retries: %w", err)
 	}
@@ -55,19 +55,19 @@ func retries(ctx context.Context, db *sql.DB) ([]due, error) {
 	return all, rows.Err()
 }
 
-const checkpointStartSQL = `
+const booksStartSQL = `
 SELECT started_at FROM whctl.attempt_history WHERE delivery_id = $1 ORDER BY generation DESC, attempt DESC LIMIT 1`
 
 // started is when the last attempt of a delivery started.
 func started(ctx context.Context, db *sql.DB, id string) (time.Time, error) {
 	var at time.Time
-	if err := db.QueryRowContext(ctx, checkpointStartSQL, id).Scan(&at); err != nil {
+	if err := db.QueryRowContext(ctx, booksStartSQL, id).Scan(&at); err != nil {
 		return at, fmt.Errorf("ask for the last attempt of %s: %w", id, err)
 	}
 	return at, nil
 }
 
-const checkpointPostsSQL = `
+const booksPostsSQL = `
 SELECT max(p.id), p.status, p.result, string_agg(p.enrolment, ' ' ORDER BY p.enrolment)
 FROM registrar.posts p
 WHERE p.id > $1
@@ -84,7 +84,7 @@ type answers struct {
 // seenSince is what the receiver answered to the POSTs behind number last, and the
 // number of the latest one.
 func seenSince(ctx context.Context, db *sql.DB, last int64) ([]answers, int64, error) {
-	rows, err := db.QueryContext(ctx, checkpointPostsSQL, last)
+	rows, err := db.QueryContext(ctx, booksPostsSQL, last)
 	if err != nil {
 		return nil, last, fmt.Errorf("read the registrar's log: %w", err)
 	}
@@ -102,7 +102,7 @@ func seenSince(ctx context.Context, db *sql.DB, last int64) ([]answers, int64, e
 	return all, last, rows.Err()
 }
 
-const checkpointWorkersSQL = `
+const booksWorkersSQL = `
 SELECT count(*), count(*) FILTER (WHERE worker = $1), count(*) FILTER (WHERE worker = $2), count(DISTINCT delivery_id)
 FROM whctl.attempt_history`
 
@@ -111,7 +111,7 @@ type shares struct{ all, first, second, deliveries int }
 
 func shared(ctx context.Context, db *sql.DB, first, second string) (shares, error) {
 	var s shares
-	if err := db.QueryRowContext(ctx, checkpointWorkersSQL, first, second).Scan(&s.all, &s.first, &s.second, &s.deliveries); err != nil {
+	if err := db.QueryRowContext(ctx, booksWorkersSQL, first, second).Scan(&s.all, &s.first, &s.second, &s.deliveries); err != nil {
 		return s, fmt.Errorf("ask who sent what: %w", err)
 	}
 	return s, nil
