@@ -14,9 +14,10 @@ import (
 
 // app is what every command is built with.
 type app struct {
-	io      *console.Streams
-	version string
-	global  globalFlags
+	io       *console.Streams
+	version  string
+	readFile func(name string) ([]byte, error) // of configuration; nil: the file system
+	global   globalFlags
 }
 
 // globalFlags are the flags that every command has.
@@ -41,7 +42,7 @@ func (a *app) loadConfig() (*config.Config, error) {
 			flags[path] = value
 		}
 	}
-	return config.Load(config.Options{Path: a.global.config, LookupEnv: a.io.LookupEnv, Flags: flags})
+	return config.Load(config.Options{Path: a.global.config, LookupEnv: a.io.LookupEnv, ReadFile: a.readFile, Flags: flags})
 }
 
 // storeNeeds says how a command uses the database.

@@ -18,7 +18,7 @@ func TestTheConfigurationReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := config.Load(config.Options{Dir: t.TempDir(), LookupEnv: func(name string) (string, bool) {
+	want, err := config.Load(config.Options{Dir: t.TempDir(), ReadFile: notTheMachines, LookupEnv: func(name string) (string, bool) {
 		if name == "XDG_CONFIG_HOME" {
 			return t.TempDir(), true
 		}

@@ -17,6 +17,11 @@ import (
 
 // Main runs the command line and returns the exit code.
 func Main(streams *console.Streams, version string, args []string) int {
+	return (&app{io: streams, version: version}).main(args)
+}
+
+// main runs the command that args name, and answers with its exit code.
+func (a *app) main(args []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	// Caught, a write to a closed stdout is an error that ends the command quietly;
@@ -25,13 +30,13 @@ func Main(streams *console.Streams, version string, args []string) int {
 	// net/http tells the standard logger what a receiver sent without being asked, in the
 	// receiver's own bytes. The outcome of the attempt says so in ours.
 	log.SetOutput(io.Discard)
-	root := NewRoot(streams, version)
+	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	err = signalFirst(ctx, err)
 	code := exitCode(err)
 	if err != nil && code != exitOK {
-		report(ctx, streams, cmd, err)
+		report(ctx, a.io, cmd, err)
 	}
 	return code
 }
@@ -75,7 +80,10 @@ func report(ctx context.Context, streams *console.Streams, cmd *cobra.Command, e
 
 // NewRoot is the whole tree of commands.
 func NewRoot(streams *console.Streams, version string) *cobra.Command {
-	a := &app{io: streams, version: version}
+	return (&app{io: streams, version: version}).root()
+}
+
+func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "whctl",
 		Short: "Send webhooks from a Postgres work table",
@@ -83,15 +91,15 @@ func NewRoot(streams *console.Streams, version string) *cobra.Command {
 Kubernetes CronJobs start, and helps people to triage what could not be delivered.`,
 		Example: `  whctl migrate up
   whctl deliver --once --quiet`,
-		Version:       version,
+		Version:       a.version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
 		RunE:          showHelp,
 	}
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.Err)
+	root.SetIn(a.io.In)
+	root.SetOut(a.io.Out)
+	root.SetErr(a.io.Err)
 	root.SetVersionTemplate("whctl {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.CompletionOptions.HiddenDefaultCmd = false

@@ -49,8 +49,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	if p.applied && r.faults[try{p.Subject, p.attempt}] == silence {
 		r.committed <- p.Subject
-		<-req.Context().Done() // the sender's connection breaks, or the receiver is closed
-		return
+		<-req.Context().Done()      // the sender's connection breaks, or the receiver is closed
+		panic(http.ErrAbortHandler) // to return would be an answer: 200
 	}
 	if p.status == http.StatusOK {
 		w.WriteHeader(http.StatusOK)
