@@ -249,7 +249,7 @@ BEGIN
     IF EXISTS (SELECT FROM whctl.deliveries d WHERE d.state = 0 AND d.destination_id = OLD.id)
        OR EXISTS (SELECT FROM whctl.deliveries d WHERE d.state = 2 AND d.destination_id = OLD.id) THEN
         RAISE EXCEPTION 'whctl: destination % still has deliveries that are scheduled, leased or dead', OLD.name
-            USING ERRCODE = '23503', HINT = 'Deliver, cancel or discard them first.';
+            USING ERRCODE = '23503', HINT = 'Deliver or cancel what waits. A dead letter keeps its destination.';
     END IF;
     RETURN OLD;
 END $$;

@@ -195,6 +195,18 @@ func TestH44TimesAtTheEdge(t *testing.T) {
 	}
 }
 
+// openBinary is the binary, where every user can start it.
+func openBinary(t *testing.T) string {
+	t.Helper()
+	binary := testbed.Binary(t)
+	for dir := filepath.Dir(binary); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return binary
+}
+
 // H66: a bare container: no environment, no passwd entry, nothing writable.
 func TestH66BareContainer(t *testing.T) {
 	b := newBench(t)
@@ -211,12 +223,7 @@ func TestH66BareContainer(t *testing.T) {
 			}
 		}
 	}
-	binary := testbed.Binary(t)
-	for dir := filepath.Dir(binary); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	binary := openBinary(t)
 	for _, args := range [][]string{{"--version"}, {"--help"}, {"deliver", "--once", "--quiet"}} {
 		cmd := exec.CommandContext(t.Context(), binary, args...)
 		cmd.Dir = "/"
@@ -229,6 +236,23 @@ func TestH66BareContainer(t *testing.T) {
 		}
 	}
 	b.eachOnce(ids, r)
+}
+
+// What lies in a folder that a user may not look into was not meant for them.
+func TestAFolderThatIsNobodysBusiness(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	if err := os.Chmod(home, 0); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), openBinary(t), "config", "show", "-o", "json")
+	cmd.Dir, cmd.Env = "/", []string{"XDG_CONFIG_HOME=" + home}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	}
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
 }
 
 // H68: two pods migrate.

@@ -65,7 +65,8 @@ func (o *cancelOptions) validate(a *app, given bool) error {
 type cancelled struct {
 	DeliveryID string      `json:"delivery_id"`
 	Cancelled  bool        `json:"cancelled"` // by this call
-	State      *work.State `json:"state"`     // it is in now; null for an id that does not exist
+	State      *work.State `json:"state"`     // it is in now; null for an id that does not exist, or where the role may not look
+	unseen     bool        // the role may not look
 }
 
 func runCancel(ctx context.Context, a *app, ids []string, o cancelOptions) error {
@@ -107,6 +108,7 @@ func cancelOne(ctx context.Context, s *pgstore.Store, c work.Cancellation) (canc
 		return one, nil
 	}
 	if state == "" {
+		one.unseen = true
 		return one, fmt.Errorf("%w: delivery %s is not scheduled, or does not exist: the role may not look", work.ErrRefused, c.DeliveryID)
 	}
 	return one, fmt.Errorf("%w: delivery %s is %s, not scheduled", work.ErrRefused, c.DeliveryID, state)
@@ -126,6 +128,8 @@ func cancelResult(c cancelled) string {
 	switch {
 	case c.Cancelled:
 		return "cancelled"
+	case c.unseen:
+		return "refused"
 	case c.State == nil:
 		return "not found"
 	}

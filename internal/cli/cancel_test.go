@@ -89,3 +89,17 @@ func TestCommandsRefuseANewerSchema(t *testing.T) {
 	}
 	run(t, d, 0, "version")
 }
+
+// A producer may cancel but not look: "not found" would say more than is known.
+func TestCancelByWhoMayNotLook(t *testing.T) {
+	d := testbed.DB(t)
+	leased(t, d)
+	_, url := d.Login(t, "whctl_producer")
+	producer := &testbed.Database{URL: url, Admin: d.Admin}
+	got := run(t, producer, 3, "cancel", "del-7", "--reason", "x")
+	has(t, got.out, "refused")
+	has(t, got.err, "the role may not look")
+	if strings.Contains(got.out, "not found") {
+		t.Errorf("%s", got.out)
+	}
+}

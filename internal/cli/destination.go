@@ -140,8 +140,8 @@ func newDestinationRemoveCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove a destination that nothing needs any more",
-		Long: `Remove a destination. While deliveries to it are scheduled, leased or dead it is refused (exit 3): deliver,
-cancel or discard them first. Finished deliveries keep its name.`,
+		Long: `Remove a destination. While deliveries to it are scheduled, leased or dead it is refused (exit 3): deliver or
+cancel what waits; a dead letter keeps its destination. Finished deliveries keep its name.`,
 		Example: `  whctl destination remove carrier-b
   whctl destination show carrier-b && whctl destination remove carrier-b`,
 		Args:              oneDestination,

@@ -104,6 +104,9 @@ func runDLQList(ctx context.Context, a *app, q work.LetterQuery, detailed bool) 
 		if err == nil {
 			err = out.close()
 		}
+		if err == nil && out.written == 0 && a.io.ErrTTY && !a.global.quiet {
+			a.warn("no dead letter found")
+		}
 		if err != nil || rest.Limit == 0 {
 			return err
 		}
@@ -138,12 +141,14 @@ func (a *app) noteMore(ctx context.Context, s dlq.Store, rest work.LetterQuery) 
 // letterWriter writes pages as they come where the format has rows of its own, and all
 // at the end where rows depend on each other.
 type letterWriter struct {
-	app    *app
-	format render.Options
-	kept   []work.Letter
+	app     *app
+	format  render.Options
+	kept    []work.Letter
+	written int
 }
 
 func (w *letterWriter) page(letters []work.Letter) error {
+	w.written += len(letters)
 	switch w.format.Format {
 	case render.JSONL, render.CSV, render.Name:
 		err := letterView().Write(w.app.io.Out, w.format, letters)

@@ -54,6 +54,10 @@ func TestDLQListOfNothing(t *testing.T) {
 	if got := run(t, d, 0, "dlq", "list", "--destination", "nowhere", "-o", "json"); got.out != "[]\n" || got.err != "" {
 		t.Errorf("%+v", got)
 	}
+	seen := call{db: d, tty: true, args: []string{"dlq", "list"}}.run(t)
+	if seen.code != 0 || seen.out != "" || !strings.Contains(seen.err, "no dead letter found") {
+		t.Errorf("on a terminal: %+v", seen)
+	}
 }
 
 func TestDLQListRowIsTheContract(t *testing.T) {

@@ -49,7 +49,7 @@ func (l *loader) findFile() (name string, data []byte) {
 	}
 	for _, name := range l.searched() {
 		data, err := l.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || hidden(name) {
 			continue
 		}
 		if err != nil {
@@ -59,6 +59,13 @@ func (l *loader) findFile() (name string, data []byte) {
 		return name, data
 	}
 	return "", nil
+}
+
+// hidden says that name lies in a folder that this user may not look into: nobody meant
+// it for them. (A file that is there and may not be read is another thing.)
+func hidden(name string) bool {
+	_, err := os.Stat(name)
+	return errors.Is(err, fs.ErrPermission)
 }
 
 // searched lists where a file may lie that nobody named, in the order of looking.

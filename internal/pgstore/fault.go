@@ -32,15 +32,17 @@ func fault(err error) error {
 		return err
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%w: %w", work.ErrNotFound, err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: no answer in time; the link is dead, or a statement waits for a lock (see pg_stat_activity): %w", work.ErrUnreachable, err)
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network):
+		errors.Is(err, net.ErrClosed), errors.As(err, &network):
 		return fmt.Errorf("%w: %w", work.ErrUnreachable, err)
 	}
 	return err
 }
 
 // grantHint says what a role that lacks a grant may be given.
-const grantHint = "; grant the log-in role one of whctl_producer, whctl_worker, whctl_operator, whctl_reader (whctl migrate up --roles makes them): GRANT whctl_worker TO role"
+const grantHint = "; grant the log-in role what this takes: whctl_worker to deliver, whctl_producer to enqueue, whctl_operator for destinations and cancelling, whctl_reader to look (whctl migrate up --roles makes them)"
 
 // refusal is an answer of the server with the meaning it has for whctl.
 type refusal struct {

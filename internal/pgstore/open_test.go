@@ -57,6 +57,18 @@ func TestSchemaOfAnotherName(t *testing.T) {
 	}
 }
 
+// The command to run names the schema that is missing.
+func TestCheckSchemaOfAnotherName(t *testing.T) {
+	s, err := pgstore.Open(t.Context(), pgstore.Options{URL: testbed.DB(t).URL, Schema: "nowhere"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "whctl migrate up --schema nowhere") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestCheckSchema(t *testing.T) {
 	cases := []struct {
 		name, sql, want string

@@ -51,13 +51,21 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 func (v SchemaVersion) check(schema string) error {
 	switch {
 	case v.Version == 0:
-		return fmt.Errorf("%w: there is no schema %q yet; run: whctl migrate up", work.ErrSchema, schema)
+		return fmt.Errorf("%w: there is no schema %q yet; run: %s", work.ErrSchema, schema, migrateCommand(schema))
 	case v.Version < Version:
-		return fmt.Errorf("%w: schema %q is at version %d, older than this binary (version %d); run: whctl migrate up", work.ErrSchema, schema, v.Version, Version)
+		return fmt.Errorf("%w: schema %q is at version %d, older than this binary (version %d); run: %s", work.ErrSchema, schema, v.Version, Version, migrateCommand(schema))
 	case v.Version > Version && (!v.CompatibleFrom.Valid || v.CompatibleFrom.V > Version):
 		return fmt.Errorf("%w: schema %q is at version %d, newer than this binary (version %d) and not compatible with it; upgrade whctl", work.ErrSchema, schema, v.Version, Version)
 	}
 	return nil
+}
+
+// migrateCommand is what brings the schema up to this binary.
+func migrateCommand(schema string) string {
+	if schema == defaultSchema {
+		return "whctl migrate up"
+	}
+	return "whctl migrate up --schema " + schema
 }
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
