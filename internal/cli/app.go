@@ -17,7 +17,9 @@ type app struct {
 	io       *console.Streams
 	version  string
 	readFile func(name string) ([]byte, error) // of configuration; nil: the file system
-	global   globalFlags
+	// completeWithin bounds what a key press waits for; defaultPatience where 0.
+	completeWithin time.Duration
+	global         globalFlags
 }
 
 // globalFlags are the flags that every command has.

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// completionTime bounds everything that a key press waits for, the database included.
-	completionTime = 500 * time.Millisecond
+	// defaultPatience bounds everything that a key press waits for, the database included.
+	defaultPatience = 500 * time.Millisecond
 	// completionWords is how many words are offered at most; more help nobody.
 	completionWords = 100
 )
@@ -130,7 +130,7 @@ func (a *app) policyWords(*cobra.Command, []string, string) ([]string, cobra.She
 // long. The driver's calls do not end with their context on a link that has gone silent,
 // so that they are left behind: the process ends right after.
 func (a *app) fromStore(ask func(ctx context.Context, s *pgstore.Store) ([]string, error)) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	ctx, cancel := context.WithTimeout(context.Background(), a.patience())
 	defer cancel()
 	answer := make(chan []string, 1)
 	go func() {
@@ -148,14 +148,21 @@ func (a *app) fromStore(ask func(ctx context.Context, s *pgstore.Store) ([]strin
 	}
 }
 
+func (a *app) patience() time.Duration {
+	if a.completeWithin > 0 {
+		return a.completeWithin
+	}
+	return defaultPatience
+}
+
 func (a *app) wordsFromStore(ctx context.Context, ask func(ctx context.Context, s *pgstore.Store) ([]string, error)) ([]string, error) {
 	c, err := a.loadConfig()
 	if err != nil {
 		return nil, err
 	}
 	bounded := *c
-	bounded.Database = config.Database{URL: c.Database.URL, StatementTimeout: completionTime}
-	s, err := a.openStore(ctx, &bounded, storeNeeds{ioTimeout: completionTime})
+	bounded.Database = config.Database{URL: c.Database.URL, StatementTimeout: a.patience()}
+	s, err := a.openStore(ctx, &bounded, storeNeeds{ioTimeout: a.patience()})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/whctl/internal/console"
 	"example.com/whctl/internal/testbed"
@@ -23,6 +24,8 @@ type call struct {
 	tty   bool // all three streams
 	args  []string
 	width string
+	// completeWithin is as long as a slow machine needs, where 0.
+	completeWithin time.Duration
 }
 
 // answer is what came of it.
@@ -46,7 +49,11 @@ func (c call) run(t *testing.T) answer {
 		}
 		return v, ok
 	}
-	code := (&app{io: s, version: "test", readFile: notTheMachines}).main(c.args)
+	a := &app{io: s, version: "test", readFile: notTheMachines, completeWithin: c.completeWithin}
+	if a.completeWithin == 0 {
+		a.completeWithin = time.Minute
+	}
+	code := a.main(c.args)
 	return answer{out.String(), err.String(), code}
 }
 
