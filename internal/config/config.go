@@ -41,6 +41,7 @@ type Enqueue struct {
 type Egress struct {
 	RequireHTTPS bool
 	AllowHosts   []string       // lower-case exact names, or *.suffix; empty: every public host
+	DenyHosts    []string       // the same; wins over AllowHosts
 	AllowCIDRs   []netip.Prefix // inside addresses that may be reached after all
 	DenyCIDRs    []netip.Prefix // wins over AllowCIDRs
 	Ports        []int          // of public addresses; empty: 443, and 80 where http is admitted

@@ -25,7 +25,7 @@ func defaults() *layer {
 	set(FormatDuration(defaultStatementTimeout), "database", "statement_timeout")
 	set(FormatSize(defaultPayloadMax), "enqueue", "payload_max")
 	set("true", "egress", "require_https")
-	for _, list := range []string{"allow_hosts", "allow_cidrs", "deny_cidrs", "ports"} {
+	for _, list := range []string{"allow_hosts", "deny_hosts", "allow_cidrs", "deny_cidrs", "ports"} {
 		set([]string{}, "egress", list)
 	}
 	set("", "egress", "ca_file")

@@ -14,6 +14,7 @@ func (l *loader) egress(m *layer) Egress {
 	return Egress{
 		RequireHTTPS: read(l, m, at("require_https"), parseBool),
 		AllowHosts:   readList(l, m, at("allow_hosts"), hostPattern),
+		DenyHosts:    readList(l, m, at("deny_hosts"), deniedHost),
 		AllowCIDRs:   readList(l, m, at("allow_cidrs"), allowedPrefix),
 		DenyCIDRs:    readList(l, m, at("deny_cidrs"), parsePrefix),
 		Ports:        readList(l, m, at("ports"), number(1, 65535)),
@@ -90,21 +91,47 @@ func isHostName(s string) bool {
 // a URL.
 func hostPattern(s string) (string, error) {
 	host := strings.TrimSuffix(strings.ToLower(s), ".")
-	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" && !addr.Is4In6() {
-		return addr.String(), nil
-	}
+	addr, err := netip.ParseAddr(host)
 	name, wild := strings.CutPrefix(host, "*.")
 	switch {
-	case host == "*" || wild && name == "":
+	case err == nil && addr.Is4In6():
+		return "", fmt.Errorf("%q is an IPv4 address in IPv6 form (write it as IPv4)", s)
+	case err == nil && addr.Zone() == "":
+		return addr.String(), nil
+	case isEveryHost(s):
 		return "", fmt.Errorf("%q takes in every host (leave the list empty for that)", s)
 	case strings.Contains(s, "/"):
-		return "", fmt.Errorf("%q is no host name (write the name alone; prefixes stand in egress.allow_cidrs)", s)
+		return "", fmt.Errorf("%q is no host name (write the name alone; prefixes stand in egress.allow_cidrs and egress.deny_cidrs)", s)
 	case strings.Contains(s, ":"):
-		return "", fmt.Errorf("%q is no host name (write the name alone; ports stand in egress.ports)", s)
+		return "", fmt.Errorf("%q is no host name (write the name alone, and an address without brackets; ports stand in egress.ports)", s)
 	case strings.Contains(name, "*"):
 		return "", fmt.Errorf("%q: a star stands alone at the beginning, as in *.example.org", s)
 	case !isHostName(name):
 		return "", fmt.Errorf("%q is no host name (write an exact name or *.suffix; other letters than a to z in their xn-- form)", s)
+	case wild:
+		return "*." + name, nil
+	}
+	return name, nil
+}
+
+// isEveryHost is for stars and dots alone. A suffix of one label, as *.internal, is not
+// meant: it may be a private one.
+func isEveryHost(s string) bool {
+	return strings.Contains(s, "*") && strings.Trim(s, "*.") == ""
+}
+
+// deniedHost takes no addresses: a name could stand for the same one, and only the
+// address is known when it is dialled.
+func deniedHost(s string) (string, error) {
+	if isEveryHost(s) {
+		return "", fmt.Errorf("%q takes in every host, so that nothing could be sent (name the ones you mean)", s)
+	}
+	host, err := hostPattern(s)
+	if err != nil {
+		return "", err
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return "", fmt.Errorf("%q is an address (write it in egress.deny_cidrs, where it is refused behind every name as well)", s)
 	}
 	return host, nil
 }

@@ -14,6 +14,7 @@ func TestEgress(t *testing.T) {
 	c := file(`egress:
   require_https: false
   allow_hosts: [Hooks.Example.ORG., "*.internal", 127.0.0.2, "2001:DB8::1", _x.example]
+  deny_hosts: [Ads.Example.ORG, "*.Tracker.example.", "*.zip", xn--bcher-kva.example]
   allow_cidrs: [127.0.0.0/29, 10.1.2.3, "fd00::1", "fc00::/7", 10.0.0.0/8]
   deny_cidrs: [127.0.0.3/32, 0.0.0.0/1]
   ports: [443, 8443]
@@ -29,6 +30,7 @@ func TestEgress(t *testing.T) {
 	}
 	want := config.Egress{
 		AllowHosts: []string{"hooks.example.org", "*.internal", "127.0.0.2", "2001:db8::1", "_x.example"},
+		DenyHosts:  []string{"ads.example.org", "*.tracker.example", "*.zip", "xn--bcher-kva.example"},
 		AllowCIDRs: prefixes("127.0.0.0/29", "10.1.2.3/32", "fd00::1/128", "fc00::/7", "10.0.0.0/8"),
 		DenyCIDRs:  prefixes("127.0.0.3/32", "0.0.0.0/1"),
 		Ports:      []int{443, 8443}, CAFile: "/etc/ssl/private-ca.pem", Proxy: "http://proxy.example.org:3128",
@@ -60,6 +62,9 @@ func TestEgressRefuses(t *testing.T) {
 		{"allow_cidrs", "", "neither"},
 		{"allow_hosts", "*", "takes in every host (leave the list empty for that)"},
 		{"allow_hosts", "*.", "takes in every host"},
+		{"allow_hosts", "*.*", "takes in every host"},
+		{"allow_hosts", "**", "takes in every host"},
+		{"allow_hosts", ".", "is no host name"},
 		{"allow_hosts", "", "is no host name"},
 		{"allow_hosts", "a.*.example.org", "a star stands alone at the beginning"},
 		{"allow_hosts", "a*.example.org", "a star stands alone"},
@@ -79,6 +84,21 @@ func TestEgressRefuses(t *testing.T) {
 		{"allow_hosts", "-a.example", "is no host name"},
 		{"allow_hosts", strings.Repeat("a", 64) + ".example", "is no host name"},
 		{"allow_hosts", strings.Repeat("a.", 127) + "aa", "is no host name"},
+		{"allow_hosts", "[2001:db8::1]", "an address without brackets"},
+		{"allow_hosts", "::ffff:10.0.0.1", "IPv4 address in IPv6 form (write it as IPv4)"},
+		{"allow_hosts", "*.10.1.2.3", "is no host name"},
+		{"deny_hosts", "*", "takes in every host, so that nothing could be sent (name the ones you mean)"},
+		{"deny_hosts", "*.*.", "takes in every host"},
+		{"deny_hosts", "", "is no host name"},
+		{"deny_hosts", "evil.example:8443", "ports stand in egress.ports"},
+		{"deny_hosts", "https://u:hunter2@evil.example/", "write the name alone"},
+		{"deny_hosts", "93.184.216.34", "is an address (write it in egress.deny_cidrs, where it is refused behind every name as well)"},
+		{"deny_hosts", "2001:DB8::1", "is an address"},
+		{"deny_hosts", "::ffff:10.0.0.1", "IPv4 address in IPv6 form"},
+		{"deny_hosts", "93.184.216.0/24", "prefixes stand in egress.allow_cidrs and egress.deny_cidrs"},
+		{"deny_hosts", "ev*l.example", "a star stands alone at the beginning"},
+		{"deny_hosts", "bücher.example", "in their xn-- form"},
+		{"ports", "65536", "is no whole number from 1 to 65535"},
 		{"ports", "0", "is no whole number from 1 to 65535"},
 		{"ports", "https", "is no whole number"},
 	}

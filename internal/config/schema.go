@@ -74,7 +74,7 @@ func schema() *node {
 		"policies": {each: policy},
 		"enqueue":  group(values("payload_max")),
 		"egress": group(with(values("require_https", "ca_file"), map[string]*node{
-			"allow_hosts": list(), "allow_cidrs": list(), "deny_cidrs": list(), "ports": list(), "proxy": secretValue(),
+			"allow_hosts": list(), "deny_hosts": list(), "allow_cidrs": list(), "deny_cidrs": list(), "ports": list(), "proxy": secretValue(),
 		})),
 		"keys":      {each: group(map[string]*node{"current": reference(), "previous": reference()})},
 		"retention": {keys: values("redrive_window"), each: retention},

@@ -26,7 +26,8 @@ const (
 // address on the ports 80 and 443, and nothing inside.
 type Config struct {
 	RequireHTTPS bool           // refuse http://
-	AllowHosts   []string       // exact names or *.suffix; empty: every host. Never opens an inside address by itself
+	AllowHosts   []string       // exact names or *.suffix (names below it); empty: every host. Never opens an inside address by itself
+	DenyHosts    []string       // exact names or *.suffix; wins over AllowHosts
 	AllowCIDRs   []netip.Prefix // inside addresses that may be reached after all, on any port
 	DenyCIDRs    []netip.Prefix // wins over everything
 	Ports        []int          // of public addresses; empty: 443, and 80 where http is not refused
@@ -46,7 +47,8 @@ type Sender struct {
 	places    int
 	targets   cache[verdict]
 	signers   cache[signer]
-	resolver  *net.Resolver // nil: the system's; tests have their own
+	resolver  *net.Resolver              // nil: the system's; tests have their own
+	connects  func(address string) error // nil; tests count the connections that would be made, and may refuse them
 }
 
 // New makes a Sender. Its errors wrap work.ErrConfig and name the setting.

@@ -198,38 +198,3 @@ func TestCheckURL(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func TestSettingsThatCannotBe(t *testing.T) {
-	for want, c := range map[string]Config{
-		"egress.allow_hosts": {AllowHosts: []string{"https://hooks.example"}},
-		"egress.ports":       {Ports: []int{0}},
-		"egress.proxy":       {Proxy: "proxy.example:3128"},
-		"egress.deny_cidrs":  {DenyCIDRs: []netip.Prefix{{}}},
-		"egress.allow_cidrs": {AllowCIDRs: cidrs("0.0.0.0/0")},
-	} {
-		if _, err := New(c); !errors.Is(err, work.ErrConfig) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
-	}
-	if _, err := New(Config{Proxy: "http://user:Pw-7731@ bad"}); err == nil || strings.Contains(err.Error(), "Pw-7731") {
-		t.Errorf("%v", err)
-	}
-}
-
-// Spellings of an inside address reach nothing when they are sent to, either.
-func TestNothingInsideIsDialled(t *testing.T) {
-	r := trap(t, "127.0.0.1:0")
-	p := port(t, r)
-	s := newSender(t, Config{Ports: []int{443}})
-	for _, host := range []string{
-		"127.0.0.1", "１２７．０．０．１", "127。0。0。1", "①②⑦.0.0.1", "0177.0.0.1", "0x7f.1", "2130706433", "127.1", "localhost", "localhost.", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]",
-	} {
-		o := send(t, s, request("https://"+host+":"+p+"/"))
-		if o.Class != work.Blocked && o.Class != work.Invalid {
-			t.Errorf("%s: %+v", host, o)
-		}
-	}
-	if n := r.connections(); n != 0 {
-		t.Errorf("%d connections", n)
-	}
-}

@@ -24,3 +24,7 @@ func invalid(format string, args ...any) *refusal {
 func blocked(format string, args ...any) *refusal {
 	return &refusal{class: work.Blocked, text: fmt.Sprintf(format, args...)}
 }
+
+func (r *refusal) outcome() work.Outcome {
+	return work.Outcome{Class: r.class, Message: clean(r.text, maxMessage, false)}
+}

@@ -6,10 +6,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"golang.org/x/net/idna"
-
-	"example.com/whctl/internal/work"
 )
 
 // target is a URL made ready for sending: its host in ASCII, as it is judged and
@@ -54,6 +50,8 @@ func (g *guard) target(raw string) (*target, *refusal) {
 		return nil, invalid("the URL carries a user name or password: give credentials as a header")
 	case strings.Contains(raw, "#"):
 		return nil, invalid("the URL has a fragment (#), which is never sent")
+	case strings.Contains(u.RawQuery, " "):
+		return nil, invalid("the URL has a blank in its query, which would end the request line: write it as %%20")
 	}
 	host, why := mapHost(u.Hostname())
 	if why != "" {
@@ -89,8 +87,8 @@ func (g *guard) admits(scheme, host string, port uint16) *refusal {
 	if scheme == "http" && g.requireHTTPS {
 		return blocked("http is refused by egress.require_https")
 	}
-	if !g.admitsHost(host) {
-		return blocked("host %s is not in egress.allow_hosts", host)
+	if r := g.judgeHost(host); r != nil {
+		return r
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return g.judge(addr, port)
@@ -107,65 +105,4 @@ func (g *guard) admits(scheme, host string, port uint16) *refusal {
 		return g.judgePort(port)
 	}
 	return nil
-}
-
-// mapHost writes a host as it will be resolved: full-width and circled digits,
-// ideographic full stops and capitals become what they stand for, a name in other
-// letters becomes its ASCII form. A name in digits that some resolvers read as an
-// address (0177.0.0.1, 0x7f.1, 2130706433, 127.1) is no host. why is "" for a host that
-// can be used.
-func mapHost(raw string) (host, why string) {
-	if strings.Contains(raw, ":") {
-		addr, err := netip.ParseAddr(raw)
-		if err != nil {
-			return "", "it is no address"
-		}
-		return addr.String(), ""
-	}
-	host = strings.ToLower(raw)
-	if !isASCII(host) {
-		var err error
-		if host, err = idna.Lookup.ToASCII(raw); err != nil {
-			return "", "it is no host name"
-		}
-	}
-	host = strings.TrimSuffix(host, ".")
-	if host == "" {
-		return "", "there is none"
-	}
-	if len(host) > 253 {
-		return "", "it is too long"
-	}
-	last := ""
-	for label := range strings.SplitSeq(host, ".") {
-		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return "", "it is no host name"
-		}
-		last = label
-	}
-	if isNumber(last) {
-		addr, err := netip.ParseAddr(host)
-		if err != nil {
-			return "", "it is a number, but no IPv4 address of four plain decimals"
-		}
-		return addr.String(), ""
-	}
-	return host, ""
-}
-
-// isNumber is the test of the WHATWG URL standard for a host that ends in a number.
-func isNumber(label string) bool {
-	if strings.Trim(label, "0123456789") == "" {
-		return true
-	}
-	hex, ok := strings.CutPrefix(label, "0x")
-	return ok && strings.Trim(hex, "0123456789abcdef") == ""
-}
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
-}
-
-func (r *refusal) outcome() work.Outcome {
-	return work.Outcome{Class: r.class, Message: clean(r.text, maxMessage, false)}
 }
