@@ -24,7 +24,7 @@ type verdictRow struct {
 
 // verdictRows reads the table. The blocks of the registries have to be there with their
 // edges.
-func verdictRows(t *testing.T) []verdictRow {
+func verdictRows(t testing.TB) []verdictRow {
 	t.Helper()
 	var rows []verdictRow
 	var blocks []netip.Prefix
@@ -66,7 +66,7 @@ func verdictRows(t *testing.T) []verdictRow {
 	return rows
 }
 
-func checkBlocks(t *testing.T, blocks []netip.Prefix, said map[netip.Addr]string) {
+func checkBlocks(t testing.TB, blocks []netip.Prefix, said map[netip.Addr]string) {
 	t.Helper()
 	if len(blocks) < 50 {
 		t.Fatalf("%d blocks", len(blocks))
