@@ -32,7 +32,7 @@ type Config struct {
 	DenyCIDRs    []netip.Prefix // wins over everything
 	Ports        []int          // of public addresses; empty: 443, and 80 where http is not refused
 	CAFile       string         // PEM, added to the system's roots
-	Proxy        string         // "" and "none": no proxy. It resolves names itself: the guard judges it and written addresses only
+	Proxy        string         // "" and "none": no proxy. It resolves names itself: the guard judges its address, the lists of hosts and written addresses only
 	UserAgent    string
 	Now          func() time.Time // the clock of signatures, and of Retry-After dates without a Date; nil: time.Now
 	MaxPlaces    int              // requests in flight at most, and idle connections kept per host; 0: 256

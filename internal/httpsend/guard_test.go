@@ -115,6 +115,9 @@ func TestURLs(t *testing.T) {
 		{public, "https://a\u200bb\u2260.example/", work.Invalid, "host"},
 		{public, "https://" + strings.Repeat("a.", 130) + "b/", work.Invalid, "host"},
 
+		{public, "https://1.1.1.1" + strings.Repeat("\u00ad", 10) + "/", none, ""},
+		{public, "https://1.1.1.1" + strings.Repeat("\u00ad", 600) + "/", work.Invalid, "too long"},
+
 		// H29: deny wins; an allowed name opens no address, an allowed address no other.
 		{inside, "https://10.1.2.3:8080/", none, ""},
 		{inside, "https://[::ffff:10.1.2.3]/", none, ""},
@@ -182,6 +185,7 @@ func TestHostIsMapped(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://１.１.１.１/": "1.1.1.1", "https://1。1。1。1:443/": "1.1.1.1:443", "https://Bücher.Example./": "xn--bcher-kva.example",
 		"https://[2606:4700:0::1111]/": "[2606:4700::1111]", "https://[2606:4700:0::1111]:443/": "[2606:4700::1111]:443",
+		"https://[::FFFF:1.1.1.1]:0443/": "1.1.1.1:443", "https://1.1.1.1:/": "1.1.1.1",
 	} {
 		if to, r := g.target(raw); r != nil || to.url.Host != want {
 			t.Errorf("%s: %+v, %+v, want %s", raw, to, r, want)

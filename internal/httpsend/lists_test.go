@@ -108,7 +108,7 @@ func TestHostLists(t *testing.T) {
 		{both, "10.1.2.3", "egress.allow_cidrs"},                // the list of hosts opens no address
 		{both, "[::ffff:10.1.2.3]", "egress.allow_cidrs"},       // the same one
 		{both, "hooks.example.evil.test", "egress.allow_hosts"}, // no suffix
-		{both, "parcel.example.evil.test", "egress.allow_hosts"},
+		{both, "a.parcel.example.evil.test", "egress.allow_hosts"},
 		{denyOnly, "hooks.example", "egress.deny_hosts"},
 		{denyOnly, "x.hooks.example", ""},
 		{denyOnly, "localhost", "egress.deny_hosts"}, // also where its addresses are admitted

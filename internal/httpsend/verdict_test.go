@@ -213,7 +213,10 @@ func TestVerdictsAtTheDial(t *testing.T) {
 	if judged["blocked"] < 150 || judged["admitted"] < 50 {
 		t.Errorf("%v", judged)
 	}
-	// What a resolver cannot say: a zone, and text that is no address.
+	// What a resolver does not say: IPv4 in its IPv6 form, a zone, and text that is no address.
+	if err := s.control(t.Context(), "tcp", "[::ffff:8.8.8.8]:443", nil); !errors.Is(err, errCounted) || len(tried.take()) != 1 {
+		t.Errorf("%v", err)
+	}
 	for _, address := range []string{"[fe80::1%eth0]:443", "[::ffff:127.0.0.1]:443", "[::1%lo]:443", "127.0.0.1:443", "localhost:443", "8.8.8.8", "", "/run/x.sock"} {
 		if err := s.control(t.Context(), "tcp", address, nil); err == nil || len(tried.take()) != 0 {
 			t.Errorf("%q: %v", address, err)
