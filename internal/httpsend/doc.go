@@ -8,9 +8,10 @@
 //   - A status line is the answer, whatever becomes of the body behind it.
 //   - No address is dialled that the egress guard has not judged, and it judges where
 //     the connection is made (guard, control). Of a name with several addresses those that
-//     are refused are passed over. testdata/verdicts.txt shows what it says to which
-//     address and spelling. No proxy comes from the environment, no redirect is
-//     followed, no certificate goes unchecked.
+//     are refused are passed over. testdata/verdicts.txt is what the guard says to every
+//     kind of address and spelling.
+//   - No proxy comes from the environment, no redirect is followed, no certificate goes
+//     unchecked.
 //   - Nothing is waited for beyond the request's time limit, and no more than a bound is
 //     read (evidence).
 //   - What leaves the package as text is clean: one line of valid UTF-8 without control
