@@ -52,7 +52,8 @@ func (f *destinationFile) checkEntry(e destinationEntry, c *config.Config, sende
 	if _, known := c.Policies[e.Policy]; !known {
 		fail("policy", "%s is not configured (configured: %s)", shortQuote(e.Policy), strings.Join(slices.Sorted(maps.Keys(c.Policies)), ", "))
 	}
-	if _, known := c.Keys[e.Key]; !known && e.Key != "" {
+	key, known := c.Keys[e.Key]
+	if !known && e.Key != "" {
 		fail("key", "%s is not configured (configured: %s)", shortQuote(e.Key), orNone(slices.Sorted(maps.Keys(c.Keys))))
 	}
 	if e.Rate != "" {
@@ -62,6 +63,11 @@ func (f *destinationFile) checkEntry(e destinationEntry, c *config.Config, sende
 	}
 	if err := httpsend.CheckHeaders(slices.Collect(maps.Keys(e.Headers))); err != nil {
 		fail("headers", "%s", plainConfig(err))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		if canonical, why := work.HeaderKey(name); why == "" && slices.Contains(key.Signature.Headers(), canonical) {
+			fail("headers", "header %s is set by the signature of key %s", shortQuote(name), shortQuote(e.Key))
+		}
 	}
 	seen := map[string]bool{}
 	for _, t := range e.Tenants {

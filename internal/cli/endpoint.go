@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"example.com/whctl/internal/config"
@@ -23,38 +26,47 @@ type endpoints struct {
 
 // signingKey is a configured key, or why it is not there.
 type signingKey struct {
-	live    []httpsend.Key
-	missing error
+	live      []httpsend.Key
+	signature work.Signature
+	missing   error
 }
 
-// newEndpoints reads every configured key. A wrong one is found before anything is
-// claimed; one that is not there holds back only the destinations that sign with it.
+// newEndpoints reads every configured key. Those that are wrong, or empty, are named
+// before anything is claimed; one that is not there holds back only the destinations that
+// sign with it.
 func (a *app) newEndpoints(c *config.Config, places int) (*endpoints, error) {
 	sender, err := a.newSender(c, places)
 	if err != nil {
 		return nil, err
 	}
 	e := &endpoints{config: c, sender: sender, resolve: a.resolver(), keys: make(map[string]signingKey)}
-	for name, k := range c.Keys {
-		if e.keys[name], err = e.signingKey(name, k); err != nil {
-			return nil, err
-		}
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
+		e.keys[name], err = e.signingKey(name, c.Keys[name])
+		wrong = append(wrong, err)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		sender.Close()
+		return nil, err
 	}
 	return e, nil
 }
 
 func (e *endpoints) signingKey(name string, k config.Key) (signingKey, error) {
-	var out signingKey
+	out := signingKey{signature: k.Signature}
 	for _, ref := range []work.Reference{k.Current, k.Previous} {
 		if ref == (work.Reference{}) {
 			continue
 		}
 		secret, err := e.resolve.Value(ref)
+		if errors.Is(err, config.ErrEmpty) {
+			return out, fmt.Errorf("key %q: %w", name, err)
+		}
 		if err != nil {
 			out.missing = fmt.Errorf("key %q: %w", name, err)
 			continue
 		}
-		key, err := httpsend.ParseKey(secret)
+		key, err := httpsend.ParseKey(secret, k.Signature.Type)
 		if err != nil {
 			return out, fmt.Errorf("key %q: %w", name, err)
 		}
@@ -69,35 +81,61 @@ func (e *endpoints) endpoint(d work.Destination) (deliver.Endpoint, error) {
 	if d.Fault != nil {
 		return deliver.Endpoint{}, d.Fault
 	}
+	p, err := e.policyOf(d)
+	if err != nil {
+		return deliver.Endpoint{}, err
+	}
+	key, err := e.keyOf(d)
+	if err != nil {
+		return deliver.Endpoint{}, err
+	}
+	headers, err := e.headersOf(d)
+	if err != nil {
+		return deliver.Endpoint{}, err
+	}
+	every := requestTo(d, p, key, headers)
+	return deliver.Endpoint{Policy: p, Send: func(ctx context.Context, c work.Claimed, body []byte, timeout time.Duration) work.Outcome {
+		r := every
+		r.DeliveryID, r.AttemptID, r.Attempt, r.Generation = c.Envelope.DeliveryID, c.AttemptID, c.Attempt, c.Generation
+		r.Body, r.Timeout = body, timeout
+		return e.sender.Send(ctx, r)
+	}}, nil
+}
+
+// requestTo is what all requests to d have in common.
+func requestTo(d work.Destination, p policy.Policy, key signingKey, headers map[string]string) httpsend.Request {
+	return httpsend.Request{
+		URL: d.URL, Headers: headers, Keys: key.live, Signature: key.signature, Timeout: p.Timeout, SuccessBodyMax: p.SuccessBodyMax,
+	}
+}
+
+func (e *endpoints) policyOf(d work.Destination) (policy.Policy, error) {
 	p, ok := e.config.Policies[d.Policy]
 	if !ok {
-		return deliver.Endpoint{}, fmt.Errorf("policy %q is not configured", d.Policy)
+		return p, fmt.Errorf("policy %q is not configured", d.Policy)
 	}
+	return p, nil
+}
+
+// keyOf is the key that d signs with; of a destination without one it has no values.
+func (e *endpoints) keyOf(d work.Destination) (signingKey, error) {
 	key, ok := e.keys[d.Key]
 	if d.Key != "" && !ok {
-		return deliver.Endpoint{}, fmt.Errorf("key %q is not configured", d.Key)
+		return key, fmt.Errorf("key %q is not configured", d.Key)
 	}
-	if key.missing != nil {
-		return deliver.Endpoint{}, key.missing
-	}
+	return key, key.missing
+}
+
+func (e *endpoints) headersOf(d work.Destination) (map[string]string, error) {
 	headers := make(map[string]string, len(d.Headers))
-	for name, ref := range d.Headers {
-		value, err := e.resolve.Value(ref)
+	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
+		value, err := e.resolve.Value(d.Headers[name])
 		if err != nil {
-			return deliver.Endpoint{}, fmt.Errorf("header %q: %w", name, err)
+			return nil, fmt.Errorf("header %q: %w", name, err)
 		}
 		headers[name] = value
 	}
-	return deliver.Endpoint{Policy: p, Send: e.send(d.URL, headers, key.live, p)}, nil
-}
-
-func (e *endpoints) send(url string, headers map[string]string, keys []httpsend.Key, p policy.Policy) func(context.Context, work.Claimed, []byte, time.Duration) work.Outcome {
-	return func(ctx context.Context, c work.Claimed, body []byte, timeout time.Duration) work.Outcome {
-		return e.sender.Send(ctx, httpsend.Request{
-			URL: url, Headers: headers, Keys: keys, DeliveryID: c.Envelope.DeliveryID, AttemptID: c.AttemptID,
-			Attempt: c.Attempt, Generation: c.Generation, Body: body, Timeout: timeout, SuccessBodyMax: p.SuccessBodyMax,
-		})
-	}
+	return headers, nil
 }
 
 // resolver turns references into the values of secrets.

@@ -25,7 +25,8 @@ func (c *Config) anchor() {
 	}
 	c.Egress.CAFile = from(c.Egress.CAFile)
 	for name, k := range c.Keys {
-		c.Keys[name] = Key{Current: reference(k.Current), Previous: reference(k.Previous)}
+		k.Current, k.Previous = reference(k.Current), reference(k.Previous)
+		c.Keys[name] = k
 	}
 	for name, p := range c.Retention.Policies {
 		p.ArchiveDir = from(p.ArchiveDir)

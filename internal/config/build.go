@@ -150,14 +150,15 @@ func statement(s string) (string, error) {
 	return s, nil
 }
 
-// keys reads the references to signing keys.
+// keys reads the references to signing keys and how they sign.
 func (l *loader) keys(m *layer) map[string]Key {
 	out := map[string]Key{}
 	for _, name := range names(m, "keys") {
 		current, previous := join("keys", name, "current"), join("keys", name, "previous")
-		k := Key{Current: l.reference(m, current)}
+		k := Key{Current: l.reference(m, current), Signature: l.signature(m, join("keys", name, "signature"))}
 		if _, given := m.origins[previous]; given || len(names(m, previous)) > 0 {
 			k.Previous = l.reference(m, previous)
+			l.oneSignature(m, k, previous)
 		}
 		out[name] = k
 	}

@@ -52,11 +52,13 @@ type Egress struct {
 // NoProxy is the value of Egress.Proxy that goes to receivers directly.
 const NoProxy = "none"
 
-// Key is a signing key: references to its values. Previous still signs while
-// receivers move to Current; it may be empty.
+// Key is a signing key: references to its values, and the scheme by which it signs.
+// Previous still signs while receivers move to Current; it may be empty, and is where the
+// scheme knows one signature only.
 type Key struct {
-	Current  work.Reference
-	Previous work.Reference
+	Current   work.Reference
+	Previous  work.Reference
+	Signature work.Signature
 }
 
 // Retention says what is kept and how long.

@@ -27,7 +27,7 @@ func TestShapeOfTheFile(t *testing.T) {
 		{"twice", "enqueue:\n  payload_max: 1\n  payload_max: 2\n", []string{"whctl.yaml:3: enqueue.payload_max: set a second time (first in line 2)"}},
 		{"twice at the top", "redact: []\nredact: []", []string{"whctl.yaml:2: redact: set a second time (first in line 1)"}},
 		{"no group", "database: postgres://u:hunter2@h/", []string{"whctl.yaml:1: database: want a group of keys (statement_timeout, url, url_file)"}},
-		{"no group under a name", "keys: {enrolment: whsec_hunter2}", []string{"keys.enrolment: want a group of keys (current, previous)"}},
+		{"no group under a name", "keys: {enrolment: whsec_hunter2}", []string{"keys.enrolment: want a group of keys (current, previous, signature)"}},
 		{"a literal key", "keys: {enrolment: {current: whsec_hunter2}}", []string{"keys.enrolment.current: want a group of keys (env, file)"}},
 		{"no list", "redact: $.a", []string{"redact: want a list (write it in square brackets)"}},
 		{"a list", "enqueue: {payload_max: [1]}", []string{"enqueue.payload_max: want a single value"}},

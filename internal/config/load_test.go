@@ -132,7 +132,7 @@ func TestSample(t *testing.T) {
 	if diff := cmp.Diff(want, c.Retention.Policies); diff != "" {
 		t.Error(diff)
 	}
-	key := config.Key{Current: work.Reference{Env: "ENROLMENT_KEY"}, Previous: work.Reference{File: "/run/secrets/enrolment-old"}}
+	key := config.Key{Current: work.Reference{Env: "ENROLMENT_KEY"}, Previous: work.Reference{File: "/run/secrets/enrolment-old"}, Signature: work.Signature{Type: work.StandardWebhooks}}
 	if diff := cmp.Diff(map[string]config.Key{"enrolment": key}, c.Keys); diff != "" {
 		t.Error(diff)
 	}

@@ -76,7 +76,9 @@ func schema() *node {
 		"egress": group(with(values("require_https", "ca_file"), map[string]*node{
 			"allow_hosts": list(), "deny_hosts": list(), "allow_cidrs": list(), "deny_cidrs": list(), "ports": list(), "proxy": secretValue(),
 		})),
-		"keys":      {each: group(map[string]*node{"current": reference(), "previous": reference()})},
+		"keys": {each: group(map[string]*node{
+			"current": reference(), "previous": reference(), "signature": group(values("type", "header", "timestamp_header", "prefix")),
+		})},
 		"retention": {keys: values("redrive_window"), each: retention},
 		"redact":    list(),
 		"guards":    {each: value()},

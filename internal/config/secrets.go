@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,6 +15,9 @@ type Resolver struct {
 	LookupEnv func(string) (string, bool)
 	ReadFile  func(string) ([]byte, error)
 }
+
+// ErrEmpty says that a variable or file is there with nothing but blanks in it.
+var ErrEmpty = errors.New("is empty")
 
 // Value is the secret behind ref. Blanks and line ends around the content of a file are
 // not part of it: editors and echo put them there. Errors name the variable or the
@@ -45,7 +49,7 @@ func (r Resolver) variable(name string) (string, error) {
 		return "", fmt.Errorf("environment variable %s is not set", name)
 	}
 	if strings.TrimSpace(value) == "" {
-		return "", fmt.Errorf("environment variable %s is empty", name)
+		return "", fmt.Errorf("environment variable %s %w", name, ErrEmpty)
 	}
 	return value, nil
 }
@@ -61,7 +65,7 @@ func (r Resolver) file(name string) (string, error) {
 	}
 	value := strings.TrimSpace(string(data))
 	if value == "" {
-		return "", fmt.Errorf("secret file %s is empty", name)
+		return "", fmt.Errorf("secret file %s %w", name, ErrEmpty)
 	}
 	return value, nil
 }

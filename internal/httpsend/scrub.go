@@ -40,7 +40,7 @@ func newScrubber(r Request, t *target) *scrubber {
 		}
 	}
 	for _, k := range r.Keys {
-		s.addSecret(strings.TrimPrefix(strings.TrimSpace(string(k)), "whsec_"))
+		s.addSecret(strings.TrimPrefix(strings.TrimSpace(string(k)), keyPrefix))
 	}
 	s.addBody(r)
 	longestFirst(s.secrets)
@@ -77,9 +77,15 @@ func (s *scrubber) addSecret(secret string) {
 	if len(secret) < 4 {
 		return
 	}
-	s.secrets = append(s.secrets, secret)
-	if escaped := strings.ReplaceAll(secret, "/", `\/`); escaped != secret {
-		s.secrets = append(s.secrets, escaped) // as many write JSON
+	forms := []string{secret}
+	if escaped := inJSON(secret); escaped != secret {
+		forms = append(forms, escaped)
+	}
+	for _, form := range forms {
+		s.secrets = append(s.secrets, form)
+		if escaped := strings.ReplaceAll(form, "/", `\/`); escaped != form {
+			s.secrets = append(s.secrets, escaped) // as many write JSON
+		}
 	}
 }
 
@@ -110,16 +116,23 @@ func (s *scrubber) addValues(v any) {
 			return
 		}
 		s.values = append(s.values, v)
-		if escaped, err := json.Marshal(v); err == nil {
-			if e := string(escaped[1 : len(escaped)-1]); e != v {
-				s.values = append(s.values, e)
-			}
+		if e := inJSON(v); e != v {
+			s.values = append(s.values, e)
 		}
 	case json.Number:
 		if len(v) >= 5 {
 			s.values = append(s.values, v.String())
 		}
 	}
+}
+
+// inJSON is text as it stands between the quotes of JSON.
+func inJSON(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil {
+		return text
+	}
+	return string(b[1 : len(b)-1])
 }
 
 func longestFirst(texts []string) {

@@ -17,6 +17,7 @@ type Request struct {
 	URL            string
 	Headers        map[string]string // the destination's own, with their values
 	Keys           []Key             // the current one first; none: no signature
+	Signature      work.Signature    // how they sign
 	DeliveryID     string
 	AttemptID      uuid.UUID
 	Attempt        int

@@ -108,7 +108,7 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	rec := receive(t, func(c net.Conn, _ seen) bool { return say(c, ok) })
 	s := newSender(t, loopback())
 	for _, key := range []Key{"", "whsec_", "whsec_no base64!", "plain text"} {
-		if _, err := ParseKey(string(key)); !errors.Is(err, work.ErrConfig) || len(key) > 6 && strings.Contains(err.Error(), string(key)[6:]) {
+		if _, err := ParseKey(string(key), work.StandardWebhooks); !errors.Is(err, work.ErrConfig) || len(key) > 6 && strings.Contains(err.Error(), string(key)[6:]) {
 			t.Errorf("%v", err)
 		}
 		r := request(rec.url)
@@ -125,7 +125,7 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 }
 
 func TestParseKey(t *testing.T) {
-	if k, err := ParseKey(secret); err != nil || k != secret {
+	if k, err := ParseKey(secret, ""); err != nil || k != secret {
 		t.Error(err)
 	}
 }
