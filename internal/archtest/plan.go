@@ -141,6 +141,8 @@ var clocks = map[string]string{
 	"internal/httpsend/config.go":   "the one wall clock, of signatures and dates in answers, where none is given",
 	"internal/httpsend/exchange.go": "what is left of one request's time",
 	"internal/httpsend/failure.go":  "whether the request's time was over when its name was not resolved",
+	"internal/httpsend/probe.go":    "how long the stages of an attempt take",
 	"internal/httpsend/sender.go":   "how long an attempt takes",
+	"internal/httpsend/trail.go":    "how long the stages of an attempt take",
 	"internal/pgstore/dialer.go":    "deadlines of the connection, which are instants to the net package",
 }
