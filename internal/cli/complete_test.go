@@ -39,6 +39,7 @@ func TestCompletion(t *testing.T) {
 		{"r rest", []string{"destination", "show", ""}},
 		{"rest", []string{"destination", "remove", "re"}},
 		{"", []string{"destination", "show", "r", ""}},
+		{"r rest", []string{"destination", "test", ""}},
 		{"r rest", []string{"dlq", "list", "--destination", ""}},
 		{"r rest", []string{"deliver", "--once", "--destination", "r"}},
 		{"del-7 del-8", []string{"show", "del-"}},

@@ -16,9 +16,9 @@ import (
 func newDestinationCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "destination",
-		Short: "List, apply, show and remove destinations",
-		Long: `List, apply, show and remove destinations: the named endpoints that deliveries go to. A destination is a URL, a
-policy, the name of a signing key and limits; it never holds a credential.
+		Short: "List, apply, show, test and remove destinations",
+		Long: `List, apply, show, test and remove destinations: the named endpoints that deliveries go to. A destination is a
+URL, a policy, the name of a signing key and limits; it never holds a credential.
 
 Paths and query strings of URLs may hold secrets, so that only scheme, host and port are printed, unless
 --reveal-url is given.`,
@@ -27,7 +27,9 @@ Paths and query strings of URLs may hold secrets, so that only scheme, host and 
 		Args: noArgs,
 		RunE: showHelp,
 	}
-	cmd.AddCommand(newDestinationApplyCmd(a), newDestinationListCmd(a), newDestinationShowCmd(a), newDestinationRemoveCmd(a))
+	cmd.AddCommand(
+		newDestinationApplyCmd(a), newDestinationListCmd(a), newDestinationShowCmd(a), newDestinationTestCmd(a), newDestinationRemoveCmd(a),
+	)
 	return cmd
 }
 

@@ -64,7 +64,7 @@ func TestAnUnknownFlagIsAUsageError(t *testing.T) {
 func TestMoreArgumentsThanWantedAreAUsageError(t *testing.T) {
 	for _, line := range []string{
 		"completion bash x", "help nosuch", "help dlq nosuch", "version x", "config show x", "dlq list x", "destination list x",
-		"destination show", "destination show a b", "destination remove", "show", "cancel --reason x", "destination show a/b", "destination remove -- -a", "show a/b",
+		"destination show", "destination show a b", "destination remove", "show", "cancel --reason x", "destination show a/b", "destination remove -- -a", "destination test", "destination test a b", "show a/b",
 		"cancel a/b --reason x",
 	} {
 		if got := (call{args: strings.Fields(line)}).run(t); got.code != exitUsage || got.out != "" {
