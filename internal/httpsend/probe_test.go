@@ -161,6 +161,7 @@ func TestStagesThatFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, freed, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
 	for _, x := range []struct {
 		url   string
@@ -171,6 +172,8 @@ func TestStagesThatFail(t *testing.T) {
 		{"https://u:p@hooks.example/", work.Invalid, []string{"!url: the URL carries a user name"}},
 		{"http://nowhere.test/", work.DNS, []string{"url", "headers", "!dns: nowhere.test: no such host"}},
 		{"http://in.test:" + port(t, closed), work.BlockedName, []string{"url", "headers", "dns: 127.0.0.3", "!guard: in.test: address 127.0.0.3 is not public"}},
+		// Of several faults net tells the first.
+		{"http://both.test:" + freed, work.BlockedName, []string{"url", "headers", "dns: 127.0.0.3, 127.0.0.1", "!guard: both.test: address 127.0.0.3 is not public"}},
 		{"http://" + l.Addr().String(), work.Connect, []string{"url", "headers", "dns: nothing", "guard", "!connect: 127.0.0.1: connection refused"}},
 		{"https://" + strings.TrimPrefix(silent.url, "http://"), work.Timeout, []string{"url", "headers", "dns", "guard", "connect", "!tls: no connection within 100ms"}},
 		{hanging.url, work.Timeout, []string{"url", "headers", "dns", "guard", "connect", "tls", "request", "!status: no answer within 100ms"}},
