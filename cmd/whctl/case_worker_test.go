@@ -26,7 +26,8 @@ func TestH01AWorkerThatComesBackLate(t *testing.T) {
 		}
 	})
 	id := b.due("r", 1)[0]
-	a := b.start("deliver", "--once", "--worker-id", "a")
+	// With a limit it claims no more: it must not be stopped inside a claim.
+	a := b.start("deliver", "--once", "--limit", "1", "--worker-id", "a")
 	r.Wait(1)
 	a.Signal(syscall.SIGSTOP)
 	b.leasesRunOut()
