@@ -64,10 +64,8 @@ func (f *destinationFile) checkEntry(e destinationEntry, c *config.Config, sende
 	if err := httpsend.CheckHeaders(slices.Collect(maps.Keys(e.Headers))); err != nil {
 		fail("headers", "%s", plainConfig(err))
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
-		if canonical, why := work.HeaderKey(name); why == "" && slices.Contains(key.Signature.Headers(), canonical) {
-			fail("headers", "header %s is set by the signature of key %s", shortQuote(name), shortQuote(e.Key))
-		}
+	for _, name := range setTwice(e.Destination, key.Signature) {
+		fail("headers", "header %s is set by the signature of key %s", shortQuote(name), shortQuote(e.Key))
 	}
 	seen := map[string]bool{}
 	for _, t := range e.Tenants {
@@ -76,6 +74,14 @@ func (f *destinationFile) checkEntry(e destinationEntry, c *config.Config, sende
 		}
 		seen[t] = true
 	}
+}
+
+// setTwice names the headers of d's own that its key's signature sets as well.
+func setTwice(d work.Destination, s work.Signature) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.Headers)), func(name string) bool {
+		canonical, why := work.HeaderKey(name)
+		return why != "" || !slices.Contains(s.Headers(), canonical)
+	})
 }
 
 // plainConfig is the text without the sentinel's words.

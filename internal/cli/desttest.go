@@ -116,7 +116,7 @@ func (e *endpoints) test(ctx context.Context, d work.Destination) (tested, error
 	if !t.found(stageKey, err, "%s", keyText(d, key)) {
 		return t, nil
 	}
-	headers, err := e.headersOf(d)
+	headers, err := e.headersOf(d, key)
 	if err != nil {
 		t.found(httpsend.StageHeaders, err, "")
 		return t, nil

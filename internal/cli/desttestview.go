@@ -114,7 +114,7 @@ func missingAdvice(stage string, d work.Destination) string {
 	case stageKey:
 		return "configure keys." + d.Key + " and put its value where it says"
 	}
-	return "set the variable, or put the file there"
+	return "set the variable, put the file there, or take the header out of the destination"
 }
 
 // tlsAdvice goes by the kind of fault, with which the message begins.

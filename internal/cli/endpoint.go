@@ -89,7 +89,7 @@ func (e *endpoints) endpoint(d work.Destination) (deliver.Endpoint, error) {
 	if err != nil {
 		return deliver.Endpoint{}, err
 	}
-	headers, err := e.headersOf(d)
+	headers, err := e.headersOf(d, key)
 	if err != nil {
 		return deliver.Endpoint{}, err
 	}
@@ -126,7 +126,10 @@ func (e *endpoints) keyOf(d work.Destination) (signingKey, error) {
 	return key, key.missing
 }
 
-func (e *endpoints) headersOf(d work.Destination) (map[string]string, error) {
+func (e *endpoints) headersOf(d work.Destination, key signingKey) (map[string]string, error) {
+	if twice := setTwice(d, key.signature); len(twice) > 0 {
+		return nil, fmt.Errorf("header %q is set by the signature of key %q as well", twice[0], d.Key)
+	}
 	headers := make(map[string]string, len(d.Headers))
 	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
 		value, err := e.resolve.Value(d.Headers[name])
