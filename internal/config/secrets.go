@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -60,6 +61,9 @@ func (r Resolver) file(name string) (string, error) {
 		read = readBounded
 	}
 	data, err := read(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("secret file: %w (let user id %d read it, as which this runs)", err, os.Geteuid())
+	}
 	if err != nil {
 		return "", fmt.Errorf("secret file: %w", err)
 	}

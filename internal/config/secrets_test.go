@@ -2,6 +2,8 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +44,17 @@ func TestResolver(t *testing.T) {
 		if err != nil && (!errors.Is(err, work.ErrConfig) || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), "whsec")) {
 			t.Errorf("%+v: %v", tt.ref, err)
 		}
+	}
+}
+
+// Who has to be let in is said: cron's user is seldom the one that wrote the file.
+func TestASecretThatMayNotBeRead(t *testing.T) {
+	r := config.Resolver{ReadFile: func(name string) ([]byte, error) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}}
+	_, err := r.Value(work.Reference{File: "/run/key"})
+	if want := fmt.Sprintf("open /run/key: permission denied (let user id %d read it", os.Geteuid()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
