@@ -42,6 +42,7 @@ var rooms = map[string]floor{
 
 	"internal/work":   ground,
 	"internal/policy": ground,
+	"internal/redact": ground,
 
 	"internal/archtest": beside,
 	"internal/bench":    beside,

@@ -11,6 +11,6 @@ func (a *app) newSender(c *config.Config, places int) (*httpsend.Sender, error) 
 	e := c.Egress
 	return httpsend.New(httpsend.Config{
 		RequireHTTPS: e.RequireHTTPS, AllowHosts: e.AllowHosts, DenyHosts: e.DenyHosts, AllowCIDRs: e.AllowCIDRs, DenyCIDRs: e.DenyCIDRs, Ports: e.Ports,
-		CAFile: e.CAFile, Proxy: e.Proxy, UserAgent: "whctl/" + a.version, MaxPlaces: places,
+		CAFile: e.CAFile, Proxy: e.Proxy, Redact: c.Redact, UserAgent: "whctl/" + a.version, MaxPlaces: places,
 	})
 }

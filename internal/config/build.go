@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"example.com/whctl/internal/redact"
 	"example.com/whctl/internal/work"
 )
 
@@ -24,7 +25,7 @@ func (l *loader) build(m *layer) *Config {
 		Enqueue:   Enqueue{PayloadMax: read(l, m, join("enqueue", "payload_max"), payloadMax)},
 		Egress:    l.egress(m),
 		Keys:      l.keys(m),
-		Redact:    readList(l, m, "redact", jsonPath),
+		Redact:    readList(l, m, "redact", redactRule),
 		Guards:    map[string]string{},
 		Reconcile: map[string]Source{},
 	}
@@ -136,11 +137,12 @@ func payloadMax(s string) (int64, error) {
 	return n, err
 }
 
-func jsonPath(s string) (string, error) {
-	if !strings.HasPrefix(s, "$.") {
-		return "", fmt.Errorf("%q is no JSON path (write one such as $.student.name or $..email)", s)
+func redactRule(s string) (redact.Rule, error) {
+	r, err := redact.Parse(s)
+	if err != nil {
+		err = fmt.Errorf("%w (write one such as $.student.* or $..email)", err)
 	}
-	return s, nil
+	return r, err
 }
 
 func statement(s string) (string, error) {

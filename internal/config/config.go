@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/redact"
 	"example.com/whctl/internal/work"
 )
 
@@ -17,7 +18,7 @@ type Config struct {
 	Egress    Egress
 	Keys      map[string]Key // signing keys by name
 	Retention Retention
-	Redact    []string          // JSON paths that are not shown
+	Redact    redact.Rules      // what is not shown of payloads and answers
 	Guards    map[string]string // SQL by event type: false cancels the delivery
 	Reconcile map[string]Source // queries by name
 	Operator  string            // from WHCTL_OPERATOR only; "" when unset

@@ -72,7 +72,12 @@ func TestKeysAndTheRest(t *testing.T) {
 		{"payload", "enqueue: {payload_max: 0}", []string{"enqueue.payload_max: 0 is out of bounds (want 1 to 256MiB)"}},
 		{"payload too large", "enqueue: {payload_max: 1GiB}", []string{"1GiB is out of bounds"}},
 		{"statement time-out", "database: {statement_timeout: 0s}", []string{"database.statement_timeout: 0s is too little (want more than 0)"}},
-		{"redact", "redact: [email]", []string{`redact: "email" is no JSON path`}},
+		{
+			"redact", "redact:\n  - $.a\n  - email\n  - $.b[\n  - ''", []string{
+				`whctl.yaml:1: redact: "email" is no JSONPath: unexpected identifier at position 1 (write one such as $.student.* or $..email)`,
+				`whctl.yaml:1: redact: "$.b[" is no JSONPath: unexpected eof at position 5`, `whctl.yaml:1: redact: "" is no JSONPath: unexpected end of input`,
+			},
+		},
 		{"guard", "guards: {a: ' '}", []string{"guards.a: is empty (want one SQL statement)"}},
 		{"query", "reconcile:\n  a: {limit: 5}\n", []string{"whctl.yaml:2: reconcile.a.query: is missing"}},
 		{"limit", "reconcile:\n  a: {query: select, limit: -1}\n", []string{`reconcile.a.limit: "-1" is no whole number`}},

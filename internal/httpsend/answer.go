@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/whctl/internal/redact"
 	"example.com/whctl/internal/work"
 )
 
@@ -44,10 +45,21 @@ func (s *Sender) answer(ex *exchange, resp *http.Response, r Request, t *target)
 		o.Message = joinNote(o.Message, "the answer's body broke off")
 	}
 	if len(e.text) > 0 {
+		s.redactEvidence(&e)
 		text := newScrubber(r, t).scrub(string(e.text), e.more)
 		o.Excerpt = clean(text, keep, e.more)
 	}
 	return o
+}
+
+// redactEvidence comes before all else that is done to the text, while it still is the
+// JSON that the rules are about.
+func (s *Sender) redactEvidence(e *evidence) {
+	if len(s.redact) == 0 {
+		return
+	}
+	text, form := s.redact.Apply(e.text)
+	e.text, e.more = text, e.more || form == redact.Broken
 }
 
 // evidence is the beginning of an answer's body.

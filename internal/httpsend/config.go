@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/whctl/internal/redact"
 	"example.com/whctl/internal/work"
 )
 
@@ -33,6 +34,7 @@ type Config struct {
 	Ports        []int          // of public addresses; empty: 443, and 80 where http is not refused
 	CAFile       string         // PEM, added to the system's roots
 	Proxy        string         // "" and "none": no proxy. It resolves names itself: the guard judges its address, the lists of hosts and written addresses only
+	Redact       redact.Rules   // what is not kept of answers in JSON
 	UserAgent    string
 	Now          func() time.Time // the clock of signatures, and of Retry-After dates without a Date; nil: time.Now
 	MaxPlaces    int              // requests in flight at most, and idle connections kept per host; 0: 256
@@ -42,6 +44,7 @@ type Config struct {
 type Sender struct {
 	transport *http.Transport
 	guard     *guard
+	redact    redact.Rules
 	userAgent string
 	now       func() time.Time
 	places    int
@@ -62,7 +65,7 @@ func New(c Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{guard: g, userAgent: c.UserAgent, now: c.Now, places: c.MaxPlaces}
+	s := &Sender{guard: g, redact: c.Redact, userAgent: c.UserAgent, now: c.Now, places: c.MaxPlaces}
 	if s.userAgent == "" {
 		s.userAgent = "whctl"
 	}

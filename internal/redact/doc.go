@@ -1,0 +1,15 @@
+// Package redact takes out of JSON text the values that rules name, so that a person may
+// see the rest. A rule is a JSONPath (RFC 9535) such as $.student.* or $..email.
+//
+// Invariants: the whole of a value that a rule selects is replaced, also each of several
+// with the same name in one object, also where the text breaks off in it. Every other
+// byte stays: order, spacing, numbers, escapes. Where it can't be known whether a rule
+// selects a value, as its place counted from an end that isn't there, it is replaced.
+// Time and memory grow with the text's length, times the rules' (filters aside, which
+// look at all that is below a value).
+//
+// Names are compared as they are read, escapes undone, capitals kept apart.
+//
+// Not here: secrets and what a receiver quotes (httpsend), what a terminal could be
+// misled by (render), what is shown of a text that is no JSON (its caller).
+package redact
