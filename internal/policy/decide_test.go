@@ -43,6 +43,28 @@ func TestDecideByStatus(t *testing.T) {
 	}
 }
 
+// What the table of classes promises, which the README repeats, is what becomes of a
+// delivery by default.
+func TestTheTableOfClasses(t *testing.T) {
+	statuses := map[work.Class][]int{
+		work.OK: {200, 299}, work.Protocol: {0, 99, 999}, work.Redirect: {301, 308}, work.Unauthorized: {401, 403}, work.RateLimited: {429},
+		work.Rejected: {400, 404, 451}, work.Unavailable: {408, 425, 500, 599},
+	}
+	words := map[policy.Verdict]string{policy.Deliver: "delivered", policy.Retry: "retry", policy.Die: "dead"}
+	for _, c := range work.ClassMeanings() {
+		all := statuses[c.Class]
+		if all == nil {
+			all = []int{0}
+		}
+		for _, status := range all {
+			got := policy.Default().Decide(work.Outcome{Class: c.Class, Status: status}, 1, still)
+			if !strings.HasPrefix(c.Then, words[got.Verdict]) || status >= 100 && status < 600 && work.ClassOfStatus(status) != c.Class {
+				t.Errorf("%s with %d: %s, the table says %q", c.Class, status, got.Verdict, c.Then)
+			}
+		}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	retry, dead := policy.Retry, policy.Die
 	tests := []struct {

@@ -8,40 +8,71 @@ import (
 // Class is what an attempt ended as.
 type Class string
 
-// The outcome classes.
+// The outcome classes. What each means stands in their table, below.
 const (
-	OK           Class = "ok"           // 2xx
-	Timeout      Class = "timeout"      // no status line within the request's time limit
-	DNS          Class = "dns"          // the host name could not be resolved
-	Connect      Class = "connect"      // no connection: refused, unreachable
-	TLS          Class = "tls"          // the handshake failed; no request was sent
-	Reset        Class = "reset"        // the connection broke before a status line came
-	Protocol     Class = "protocol"     // the answer is no HTTP, or its status is none that HTTP knows
-	Blocked      Class = "blocked"      // the egress guard refuses the written address
-	BlockedName  Class = "blocked_name" // the host name resolves to a refused address
-	Invalid      Class = "invalid"      // URL, header or key cannot be used
-	Redirect     Class = "redirect"     // 3xx; redirects are not followed
-	Unauthorized Class = "unauthorized" // 401, 403
-	RateLimited  Class = "rate_limited" // 429
-	Rejected     Class = "rejected"     // any other 4xx
-	Unavailable  Class = "unavailable"  // 408, 425, 5xx
-	Lost         Class = "lost"         // the worker died after its claim, or a stop broke the send off: the effect is unknown
+	OK           Class = "ok"
+	Timeout      Class = "timeout"
+	DNS          Class = "dns"
+	Connect      Class = "connect"
+	TLS          Class = "tls"
+	Reset        Class = "reset"
+	Protocol     Class = "protocol"
+	Blocked      Class = "blocked"
+	BlockedName  Class = "blocked_name"
+	Invalid      Class = "invalid"
+	Redirect     Class = "redirect"
+	Unauthorized Class = "unauthorized"
+	RateLimited  Class = "rate_limited"
+	Rejected     Class = "rejected"
+	Unavailable  Class = "unavailable"
+	Lost         Class = "lost"
 )
 
-// classes is ordered: the place of a class is its number in the tables, 1 for OK.
-// 0 stands for none.
-var classes = [...]Class{
-	"", OK, Timeout, DNS, Connect, TLS, Reset, Protocol, Blocked, BlockedName, Invalid,
-	Redirect, Unauthorized, RateLimited, Rejected, Unavailable, Lost,
+// ClassMeaning is a class in words.
+type ClassMeaning struct {
+	Class   Class
+	Meaning string // what an attempt ended as
+	Then    string // what becomes of the delivery, where no policy says otherwise and tries are left
+}
+
+// classes is the one table of outcome classes. It is ordered: the place of a class is its
+// number in the database's tables, 1 for OK. 0 stands for none.
+var classes = [...]ClassMeaning{
+	{},
+	{OK, "2xx", "delivered, whatever the body does"},
+	{Timeout, "no status line within the time limit", "retry"},
+	{DNS, "the host name could not be resolved", "retry"},
+	{Connect, "no connection: refused, unreachable", "retry"},
+	{TLS, "TLS failed: certificate expired, for another host, by an unknown authority, or a fault in the protocol", "retry"},
+	{Reset, "the connection broke before a status line came", "retry"},
+	{Protocol, "an answer that is no HTTP, or a status that HTTP does not know (099, 999)", "retry"},
+	{Blocked, "an inside address, written out, or http where https is required", "dead; the message names the setting that would admit it"},
+	{BlockedName, "a name (but `localhost`) that resolves to an inside address", "retry, never dialled"},
+	{Invalid, "a URL, header value, key or payload that cannot be sent", "dead"},
+	{Redirect, "3xx", "dead: redirects are not followed"},
+	{Unauthorized, "401, 403", "dead"},
+	{RateLimited, "429", "retry; `Retry-After` is heeded, within `retry_after_max`"},
+	{Rejected, "any other 4xx", "dead"},
+	{Unavailable, "408, 425, 5xx", "retry; `Retry-After` is heeded, within `retry_after_max`"},
+	{Lost, "the worker died, or a stop broke the send off: the effect is unknown", "retry when the lease has run out; it counts as an attempt"},
 }
 
 // Classes lists every outcome class, OK first.
-func Classes() []Class { return append([]Class(nil), classes[1:]...) }
+func Classes() []Class {
+	all := make([]Class, 0, len(classes)-1)
+	for _, c := range classes[1:] {
+		all = append(all, c.Class)
+	}
+	return all
+}
+
+// ClassMeanings lists every outcome class with what it means, OK first.
+func ClassMeanings() []ClassMeaning { return append([]ClassMeaning(nil), classes[1:]...) }
 
 // Code is the number under which the tables keep c.
 func (c Class) Code() int16 {
 	for i, x := range classes {
-		if x == c {
+		if x.Class == c {
 			return int16(i)
 		}
 	}
@@ -53,7 +84,7 @@ func ClassOf(code int16) Class {
 	if code < 0 || int(code) >= len(classes) {
 		return ""
 	}
-	return classes[code]
+	return classes[code].Class
 }
 
 // ClassOfStatus is the class of an HTTP answer by its status code (RFC 9110,
