@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"example.com/whctl/internal/work"
 )
@@ -214,28 +213,4 @@ func TestCleanCutsBetweenLetters(t *testing.T) {
 			t.Errorf("%q to %d: %q, want %q", c.text, c.limit, got, c.want)
 		}
 	}
-}
-
-// FuzzClean: what is cleaned is valid, bounded, without control characters, and stays
-// as it is when cleaned again.
-func FuzzClean(f *testing.F) {
-	f.Add("a\x00b", 10, false)
-	f.Add("é\xff\xc3", 3, true)
-	f.Add(`\u0000\u0000`, 5, false)
-	f.Fuzz(func(t *testing.T, text string, limit int, cut bool) {
-		limit = min(max(limit, 0), 1<<12)
-		got := clean(text, limit, cut)
-		if !utf8.ValidString(got) || len(got) > limit+len(bothMark) {
-			t.Fatalf("%q (%d bytes)", got, len(got))
-		}
-		if strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r >= 0x7f && r <= 0x9f }) || strings.Contains(got, `\u0000`) {
-			t.Fatalf("control characters in %q", got)
-		}
-		if cut && !strings.HasSuffix(got, cutMark) && !strings.HasSuffix(got, bothMark) {
-			t.Fatalf("%q does not say that it was cut", got)
-		}
-		if again := clean(got, len(got), false); again != strings.TrimSpace(got) {
-			t.Fatalf("%q became %q", got, again)
-		}
-	})
 }
