@@ -33,7 +33,7 @@ const (
 	// A run allocates much and keeps little, so the collector may run seldom, up to a
 	// bound. GOGC and GOMEMLIMIT say otherwise.
 	deliverGCPercent   = 400
-	deliverMemoryLimit = 96 << 20
+	deliverMemoryLimit = 80 << 20
 )
 
 type deliverOptions struct {
