@@ -260,7 +260,7 @@ func TestH18CertificateTrouble(t *testing.T) {
 	good := testbed.Certificate(t, testbed.CertificateOptions{})
 	old := testbed.Raw(t, func(c *testbed.Conn) {
 		secured := tls.Server(c.Conn, &tls.Config{Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
-		if secured.Handshake() == nil {
+		if secured.HandshakeContext(t.Context()) == nil {
 			t.Error("a handshake below TLS 1.2 was made")
 		}
 	}, testbed.ReceiverOptions{Plain: true})

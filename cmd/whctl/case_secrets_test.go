@@ -111,6 +111,12 @@ func TestH31SecretsInAddresses(t *testing.T) {
 	for _, secret := range []string{"Pw-7731", "TOK-5542", "Q-9910"} {
 		p.wantIn(t, secret, "column destinations.url")
 	}
+	// Asked for, a URL is shown; a password in it is not.
+	for _, args := range [][]string{{"destination", "list", "--reveal-url", "-o", "wide"}, {"destination", "show", "userinfo", "--reveal-url", "-o", "json"}} {
+		if res := b.must(0, args...); strings.Contains(res.Stdout+res.Stderr, "Pw-7731") || !strings.Contains(res.Stdout, "TOK-5542") {
+			t.Errorf("%v: %s", args, res.Stdout)
+		}
+	}
 	if b.status(userinfo, "class") != "invalid" || b.status(userinfo, "state") != "dead" || b.history(closes) != "1.1 reset, 1.2 reset" {
 		t.Errorf("userinfo: %s, %s; closes: %s", b.status(userinfo, "class"), b.status(userinfo, "state"), b.history(closes))
 	}

@@ -121,6 +121,17 @@ func TestDeepText(t *testing.T) {
 	}
 }
 
+// What a filter asks for may stand where the text was too deep.
+func TestFiltersOfDeepText(t *testing.T) {
+	text := "[" + strings.Repeat("[", 2000) + `{"d":1}` + strings.Repeat("]", 2000) + "]"
+	if got, form := parse(t, `$[?@..e]`).Apply([]byte(text)); string(got) != `["[redacted]"` || form != redact.Broken {
+		t.Errorf("form %d, %.40s", form, got)
+	}
+	if got, form := parse(t, `$[?@.d==1]`).Apply([]byte(`[{"d":1},{"d":2}] and more`)); string(got) != `["[redacted]",{"d":2}]` || form != redact.Broken {
+		t.Errorf("form %d, %s", form, got)
+	}
+}
+
 // Rules that lead to the same values in many ways take no longer for it.
 func TestManyWays(t *testing.T) {
 	text := []byte(strings.Repeat(`{"a":`, 900) + "1" + strings.Repeat("}", 900))

@@ -65,7 +65,7 @@ func (rs Rules) Apply(text []byte) (shown []byte, form Form) {
 	if form == None {
 		return text, form
 	}
-	w := newWalk(rs, text, doc, form)
+	w := newWalk(rs, text, doc)
 	w.document(doc)
 	return w.shown(), form
 }

@@ -22,7 +22,7 @@ type walk struct {
 // place is a segment of a rule that is to be held against what is below a value.
 type place struct{ rule, segment int }
 
-func newWalk(rs Rules, text []byte, doc document, form Form) *walk {
+func newWalk(rs Rules, text []byte, doc document) *walk {
 	w := &walk{rules: rs, text: text, end: doc.end, out: make([]byte, 0, doc.end+len(Mark))}
 	if !slices.ContainsFunc(rs, Rule.filters) {
 		return w
@@ -30,7 +30,7 @@ func newWalk(rs Rules, text []byte, doc document, form Form) *walk {
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte(byteOrderMark))))
 	d.UseNumber()
 	// Decoded, one of two members with the same name hides the other.
-	w.unsure = form != Whole || doc.root.repeats() || d.Decode(&w.decoded) != nil
+	w.unsure = doc.root.broken || doc.root.repeats() || d.Decode(&w.decoded) != nil
 	return w
 }
 
