@@ -103,6 +103,7 @@ var fences = []fence{
 		tests: true,
 	},
 	{libraries: []string{"github.com/olekukonko/tablewriter"}, rooms: []string{"internal/render"}},
+	{libraries: []string{"github.com/theory/jsonpath"}, rooms: []string{"internal/redact"}},
 	{
 		libraries: []string{"github.com/charmbracelet/bubbletea", "github.com/charmbracelet/bubbles"},
 		rooms:     []string{"internal/tui", "internal/cli"},
