@@ -15,8 +15,8 @@
 //   - Nothing is waited for beyond the request's time limit, and no more than a bound is
 //     read (evidence).
 //   - What leaves the package as text is clean: one line of valid UTF-8 without control
-//     characters, without the URL's path and query, header values, keys or what the
-//     request said in its body (clean, scrubber).
+//     characters, without the URL's path and query, header values, keys, what the
+//     request said in its body or what the rules of redact name (clean, scrubber).
 //
 // Not here: what an outcome leads to (policy), where secrets come from (config),
 // what the body is made of (work). HTTP/1.1 only: a connection then carries one
