@@ -131,6 +131,9 @@ func signalFirst(ctx context.Context, err error) error {
 	if errors.As(err, &own) && own.cause == nil {
 		return err
 	}
+	if errors.Is(err, work.ErrUnknown) { // what it leaves behind has to be said
+		return fmt.Errorf("%w: %w", sig, err)
+	}
 	return sig
 }
 

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,7 +84,7 @@ func (r *run) loop(ctx context.Context) (StoppedBy, error) {
 			}
 		}
 		got, err := r.claim(ctx, free)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !errors.Is(err, work.ErrUnknown) {
 			return Signal, nil // a claim that it broke off was not stored
 		}
 		if err != nil {

@@ -65,28 +65,33 @@ SELECT u.id, u.attempt_id, u.generation, u.attempts, u.destination_id, u.due, co
        coalesce(e.not_after < now(), false), octet_length(e.payload),
        CASE WHEN octet_length(e.payload) <= $8 AND u.holder IS NULL THEN e.payload END,
        e.delivery_id, e.destination, e.tenant, e.subject, e.event_type, e.event_version, e.event_id, e.event_at, e.not_after,
-       coalesce(e.body, '')
+       coalesce(e.body, ''), pg_current_xact_id()::text
 FROM u
 JOIN whctl.envelopes e ON e.id = u.id
 ORDER BY u.due, u.id`
 
+// claimTries is how often a claim is made whose commit is not answered.
+const claimTries = 3
+
 // Claim takes due deliveries, at most as many as there are attempt ids, and starts
-// their attempts. A claim whose commit was not answered may have been stored: what it
-// took is given back and the claim made again.
+// their attempts. A claim whose commit was not answered is looked into, given back where
+// it was stored, and made again.
 func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
 	r.AttemptIDs = slices.Clone(r.AttemptIDs)
 	for try := 1; ; try++ {
-		claimed, err := s.claim(ctx, r)
+		claimed, transaction, err := s.claim(ctx, r)
 		if err == nil {
 			return claimed, nil
 		}
-		if !errors.Is(err, work.ErrUnknown) || try == contentionTries {
+		if !errors.Is(err, work.ErrUnknown) {
 			return nil, fmt.Errorf("claim due deliveries: %w", err)
 		}
-		if err := s.unclaim(ctx, r); err != nil {
-			return nil, fmt.Errorf("give back a claim that was not answered: %w", err)
+		if err := s.unclaim(ctx, r, transaction); err != nil {
+			return nil, fmt.Errorf("give back a claim that was not answered: %w: %w", work.ErrUnknown, err)
 		}
-		// The unanswered commit may yet arrive: its ids are never used again.
+		if try == claimTries {
+			return nil, fmt.Errorf("claim due deliveries: %w", err)
+		}
 		for i := range r.AttemptIDs {
 			id, err := uuid.NewV7()
 			if err != nil {
@@ -97,10 +102,11 @@ func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 	}
 }
 
-func (s *Store) claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
-	var claimed []work.Claimed
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		claimed = claimed[:0]
+// claim also answers with the transaction that it was made in; "" for one that took
+// nothing.
+func (s *Store) claim(ctx context.Context, r work.ClaimRequest) (claimed []work.Claimed, transaction string, err error) {
+	err = s.write(ctx, func(tx *sqlx.Tx) error {
+		claimed, transaction = claimed[:0], ""
 		dest, marks, rooms, leases, suspects := askColumns(r.Asks)
 		rows, err := tx.QueryContext(ctx, fmt.Sprintf(s.sql(claimSQL), len(r.AttemptIDs)),
 			r.Owner, pq.Array(dest), pq.Array(marks), pq.Array(rooms), pq.Array(leases), pq.Array(suspects), uuids(r.AttemptIDs), r.InlineMax)
@@ -109,7 +115,7 @@ func (s *Store) claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 		}
 		defer func() { _ = rows.Close() }()
 		for rows.Next() {
-			c, err := scanClaimed(rows)
+			c, err := scanClaimed(rows, &transaction)
 			if err != nil {
 				return err
 			}
@@ -117,17 +123,17 @@ func (s *Store) claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 		}
 		return rows.Err()
 	})
-	return claimed, err
+	return claimed, transaction, err
 }
 
-func scanClaimed(rows *sql.Rows) (work.Claimed, error) {
+func scanClaimed(rows *sql.Rows, transaction *string) (work.Claimed, error) {
 	var c work.Claimed
 	e := &c.Envelope
 	var notAfter sql.NullTime
 	err := rows.Scan(&c.ID, &c.AttemptID, &c.Generation, &c.Attempt, &c.DestinationID, &c.Due, &c.Holder, &c.Suspect,
 		&c.Expired, &c.PayloadBytes, &e.Payload,
 		&e.DeliveryID, &e.Destination, &e.Tenant, &e.Subject, &e.EventType, &e.EventVersion, &e.EventID, &e.EventAt, &notAfter,
-		&e.Body)
+		&e.Body, transaction)
 	e.NotAfter = notAfter.Time
 	c.Lost = c.Holder != ""
 	return c, err
@@ -169,11 +175,21 @@ UPDATE whctl.deliveries d
 SET lease_owner = NULL, lease_expires_at = NULL, attempt_id = NULL, attempts = d.attempts - 1
 WHERE d.state = 0 AND d.destination_id = ANY($1::bigint[]) AND d.lease_owner = $2 AND d.attempt_id = ANY($3::uuid[])`
 
-// unclaim gives back what a claim may have taken: nothing of it was sent. Deliveries
-// taken over from others stay leased; their leases end again and somebody closes them.
-func (s *Store) unclaim(ctx context.Context, r work.ClaimRequest) error {
+// unclaim gives back what a claim took whose commit was not answered: nothing of it was
+// sent. It waits until the server knows what became of that transaction, for what is not
+// committed yet cannot be seen, nor given back. Deliveries taken over from others stay
+// leased; their leases end again and somebody closes them. It goes on when ctx has ended.
+func (s *Store) unclaim(ctx context.Context, r work.ClaimRequest, transaction string) error {
+	if transaction == "" {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	stored, err := s.stored(ctx, transaction)
+	if err != nil || !stored {
+		return err
+	}
 	dest, _, _, _, _ := askColumns(r.Asks)
-	return s.repeat(context.WithoutCancel(ctx), func(tx *sqlx.Tx) error {
+	return s.repeat(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, s.sql(unclaimSQL), pq.Array(dest), r.Owner, uuids(r.AttemptIDs))
 		return err
 	})

@@ -1,12 +1,15 @@
 package pgstore_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"example.com/whctl/internal/pgstore"
 	"example.com/whctl/internal/testbed"
 	"example.com/whctl/internal/work"
 )
@@ -124,6 +127,88 @@ func TestClaimGivesBackWhatMayBeIts(t *testing.T) {
 		t.Errorf("history %q", got)
 	}
 	testbed.Check(t, d)
+}
+
+// The signal comes while a claim is on its way that is stored and not answered: it is
+// given back all the same, for nothing of it was sent.
+func TestClaimGivesBackAfterASignal(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	id := d.Enqueue(t, "r", "E-1", `{}`)
+	link := testbed.Proxy(t, d.URL)
+	store := openURL(t, link.URL(d.URL))
+	due, err := store.DueDestinations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	cut := link.CutAfterAnswer(func(b []byte) bool {
+		match := testbed.Says("COMMIT")(b)
+		if match {
+			stop()
+		}
+		return match
+	})
+	got, err := store.Claim(ctx, work.ClaimRequest{
+		Owner: "a#1", Asks: []work.Ask{{DestinationID: due[0].ID, Room: 1, Lease: time.Minute}}, AttemptIDs: []uuid.UUID{uuid.New()},
+	})
+	testbed.Await(t, "the cut", cut.Done)
+	if err == nil || errors.Is(err, work.ErrUnknown) {
+		t.Errorf("claimed %v, %v", got, err)
+	}
+	left := testbed.QueryString(t, d, `SELECT state || ' ' || attempts FROM whctl.delivery_status WHERE delivery_id = $1`, id)
+	if left != "scheduled 0" {
+		t.Errorf("left %s", left)
+	}
+	testbed.Check(t, d)
+}
+
+// A commit that is not answered in time may take effect later: until then what it took
+// cannot be seen, nor given back.
+func TestClaimWaitsForALateCommit(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	d.Enqueue(t, "r", "E-1", `{}`)
+	testbed.Exec(t, d, `
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON whctl.deliveries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()`)
+	blocker, err := d.Admin.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := blocker.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(42)`); err != nil {
+		t.Fatal(err)
+	}
+	store, err := pgstore.Open(t.Context(), pgstore.Options{URL: d.URL, IOTimeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	due, err := store.DueDestinations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan []work.Claimed, 1)
+	go func() {
+		got, err := store.Claim(t.Context(), work.ClaimRequest{
+			Owner: "a#1", Asks: []work.Ask{{DestinationID: due[0].ID, Room: 1, Lease: time.Minute}}, AttemptIDs: []uuid.UUID{uuid.New()},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		claimed <- got
+	}()
+	for testbed.QueryInt(t, d, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_xact_status%' AND pid <> pg_backend_pid()`) == 0 {
+		if len(claimed) > 0 {
+			t.Fatal("nobody asked what became of the transaction")
+		}
+	}
+	if err := blocker.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if got := testbed.Await(t, "the claim", claimed); len(got) != 1 || got[0].Attempt != 1 || got[0].Lost {
+		t.Errorf("claimed %+v, want the delivery, uncharged by the claim that came late", got)
+	}
 }
 
 func TestLargePayloadsAreLeftOut(t *testing.T) {
