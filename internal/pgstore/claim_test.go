@@ -179,7 +179,7 @@ CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON whctl.deliveries DEFERRABLE INITI
 	if _, err := blocker.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(42)`); err != nil {
 		t.Fatal(err)
 	}
-	store, err := pgstore.Open(t.Context(), pgstore.Options{URL: d.URL, IOTimeout: 300 * time.Millisecond})
+	store, err := pgstore.Open(t.Context(), pgstore.Options{URL: d.URL, IOTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
