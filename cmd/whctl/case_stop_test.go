@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -154,5 +157,38 @@ func TestAReadOnlyDatabaseIsLeftAlone(t *testing.T) {
 	b.must(0, "dlq", "list")
 	if r.Count() != 0 {
 		t.Errorf("%d requests", r.Count())
+	}
+}
+
+// Somebody types a command that reads standard input, and thinks better of it.
+func TestASignalEndsTheWaitForInput(t *testing.T) {
+	b := newBench(t)
+	defer b.check()
+	b.receiver("r", nil)
+	for _, args := range [][]string{
+		{"enqueue", "--destination", "r", "--type", "t", "--payload", "-"},
+		{"enqueue", "--file", "-"},
+		{"destination", "apply", "-f", "-"},
+	} {
+		in, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := testbed.Start(t, testbed.Cmd{Args: args, Stdin: in, Env: []string{"WHCTL_CONFIG=" + b.config, "WHCTL_DATABASE_URL=" + b.url}})
+		written := make(chan error, 1)
+		go func() {
+			_, err := out.Write(bytes.Repeat([]byte(" "), 128<<10)) // twice a pipe: when it is through, somebody reads
+			written <- err
+		}()
+		if err := testbed.Await(t, "the reader", written); err != nil {
+			t.Fatal(err)
+		}
+		p.Signal(syscall.SIGTERM)
+		if res := p.Wait(); res.Code != 143 {
+			t.Errorf("whctl %s: exit %d: %s", strings.Join(args, " "), res.Code, res.Stderr)
+		}
+		if err := errors.Join(in.Close(), out.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -65,7 +65,7 @@ func runDestinationApply(ctx context.Context, a *app, o destinationApplyOptions)
 	if err != nil {
 		return err
 	}
-	file, err := readDestinations(o.file, a.io.In)
+	file, err := readDestinations(o.file, a.stdin(ctx))
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func runEnqueueOne(ctx context.Context, a *app, o enqueueOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.order.Payload, err = a.readPayload(o.payload, c.Enqueue.PayloadMax); err != nil {
+	if o.order.Payload, err = a.readPayload(ctx, o.payload, c.Enqueue.PayloadMax); err != nil {
 		return err
 	}
 	if n := int64(len(o.order.Payload)); n > c.Enqueue.PayloadMax {
@@ -72,8 +72,8 @@ func runEnqueueOne(ctx context.Context, a *app, o enqueueOptions) error {
 }
 
 // readPayload reads one byte more than the limit at most, so that too much is noticed.
-func (a *app) readPayload(name string, limit int64) ([]byte, error) {
-	in := a.io.In
+func (a *app) readPayload(ctx context.Context, name string, limit int64) ([]byte, error) {
+	in := a.stdin(ctx)
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
