@@ -150,3 +150,20 @@ func TestSummaryFields(t *testing.T) {
 		t.Errorf("fields that are not documented: %v", got)
 	}
 }
+
+// The process' own limit of open files is nobody else's fault: no attempt is used up by it.
+func TestFewOpenFiles(t *testing.T) {
+	b := newBench(t)
+	defer b.check()
+	r := b.receiver("r", nil)
+	testbed.Exec(t, b.db, `UPDATE whctl.destinations SET max_in_flight = 10000`)
+	ids := b.due("r", 300)
+	res := testbed.Run(t, testbed.Cmd{
+		Path: "/bin/sh", Args: []string{"-c", `ulimit -n 120; exec "$0" deliver --once`, testbed.Binary(t)},
+		Env: []string{"WHCTL_CONFIG=" + b.config, "WHCTL_DATABASE_URL=" + b.url},
+	})
+	if res.Code != 0 || !strings.Contains(res.Stderr, "ulimit -n") {
+		t.Errorf("exit %d: %s", res.Code, res.Stderr)
+	}
+	b.eachOnce(ids, r)
+}

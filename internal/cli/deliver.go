@@ -127,7 +127,14 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	if err != nil {
 		return err
 	}
-	endpoints, err := a.newEndpoints(c, o.concurrency)
+	places, err := placesFor(o.concurrency)
+	if err != nil {
+		return err
+	}
+	if places < o.concurrency {
+		log.Warn("the limit of open files (ulimit -n) leaves room for fewer requests in flight", "concurrency", o.concurrency, "in_flight", places)
+	}
+	endpoints, err := a.newEndpoints(c, places)
 	if err != nil {
 		return err
 	}
@@ -145,7 +152,7 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 		return err
 	}
 	sum, err := deliver.Once(ctx, store, deliver.Options{
-		Owner: owner, Places: o.concurrency, Limit: o.limit, MaxTime: o.maxTime, Grace: o.grace, Destinations: o.destinations,
+		Owner: owner, Places: places, Limit: o.limit, MaxTime: o.maxTime, Grace: o.grace, Destinations: o.destinations,
 		Endpoint: endpoints.endpoint, Wanted: guards(c, store), Random: mathrand.Float64, Log: log,
 	})
 	if printed := a.printSummary(format, sum, err); err == nil {

@@ -34,7 +34,9 @@ func fault(err error) error {
 		return fmt.Errorf("%w: %w", work.ErrNotFound, err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: no answer in time; the link is dead, or a statement waits for a lock (see pg_stat_activity): %w", work.ErrUnreachable, err)
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+	case errors.Is(err, pq.ErrSSLNotSupported):
+		return fmt.Errorf("%w: sslmode asks for SSL, which the server does not speak", work.ErrUnreachable)
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed), errors.As(err, &network):
 		return fmt.Errorf("%w: %w", work.ErrUnreachable, err)
 	}
@@ -81,7 +83,9 @@ func serverFault(server *pq.Error, err error) error {
 		return &refusal{sentinel: work.ErrUnreachable, what: "there is no such database", server: server}
 	case strings.HasPrefix(code, "28"):
 		return &refusal{sentinel: work.ErrUnreachable, what: "the database refuses the log-in", server: server}
-	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), code == "57P01", code == "57P02", code == "57P03", code == "57P05", code == "25P03":
+	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), code == "57P01", code == "57P02", code == "57P03", code == "57P05", code == "25P03",
+		code == "55000": // ALLOW_CONNECTIONS is off: somebody renames or restores it
+
 		return &refusal{sentinel: work.ErrUnreachable, server: server}
 	}
 	return err

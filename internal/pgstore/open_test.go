@@ -116,6 +116,7 @@ func TestOpenFaults(t *testing.T) {
 	}{
 		{"no such database", other(func(u *url.URL) { u.Path = "/nosuch" }), work.ErrUnreachable},
 		{"no such role", other(func(u *url.URL) { u.User = url.UserPassword("nosuch", "hunter2hunter2") }), work.ErrUnreachable},
+		{"no SSL", other(func(u *url.URL) { u.RawQuery = "sslmode=require" }), work.ErrUnreachable},
 		{"not a URL", "postgres://app:hunter2hunter2@%zz/", work.ErrConfig},
 		{"several hosts with ports", "postgres://app:hunter2hunter2@a:5432,b:5433/x", work.ErrConfig},
 	}
@@ -129,6 +130,18 @@ func TestOpenFaults(t *testing.T) {
 				t.Errorf("the error quotes the password: %v", err)
 			}
 		})
+	}
+}
+
+// A database that takes no connections is renamed or restored just now.
+func TestADatabaseThatTakesNoConnectionsIsTriedAgain(t *testing.T) {
+	d := testbed.EmptyDB(t)
+	other := testbed.EmptyDB(t)
+	testbed.Exec(t, other, `ALTER DATABASE `+d.Name+` ALLOW_CONNECTIONS false`)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if _, err := pgstore.Open(ctx, pgstore.Options{URL: d.URL}); !errors.Is(err, work.ErrUnreachable) || ctx.Err() == nil {
+		t.Errorf("%v, and it was tried for 3 s: %v", err, ctx.Err() != nil)
 	}
 }
 

@@ -3,7 +3,6 @@ package render
 import (
 	"bufio"
 	"encoding/csv"
-	"regexp"
 	"strings"
 )
 
@@ -20,10 +19,11 @@ func (v View[T]) csv(out *bufio.Writer, o Options, rows []T) error {
 			return written(err)
 		}
 	}
-	number := regexp.MustCompile(`^-[0-9]+(\.[0-9]+)?$`)
 	for _, row := range rows {
 		for i, c := range v.Columns {
-			cells[i] = guard(c.Value(row), number)
+			if cells[i] = c.Value(row); !c.Right { // a number stays one
+				cells[i] = guard(cells[i])
+			}
 		}
 		if err := w.Write(cells); err != nil {
 			return written(err)
@@ -36,9 +36,8 @@ func (v View[T]) csv(out *bufio.Writer, o Options, rows []T) error {
 // guard keeps a spreadsheet from running a cell as a formula: a leading apostrophe
 // makes it text. It looks at the cell as it came, for Visible turns a leading tab
 // into a backslash. The full-width signs are formulas too where they are typed.
-// Plain negative numbers stay numbers.
-func guard(cell string, number *regexp.Regexp) string {
-	if strings.IndexAny(cell, "=+-@\t\r\n＝＋－＠") == 0 && !number.MatchString(cell) {
+func guard(cell string) string {
+	if strings.IndexAny(cell, "=+-@\t\r\n＝＋－＠") == 0 {
 		return "'" + Visible(cell)
 	}
 	return Visible(cell)
