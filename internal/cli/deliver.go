@@ -193,7 +193,7 @@ func (o deliverOptions) verdict(ctx context.Context, sum deliver.Summary) error 
 	case sum.Unrecorded > 0:
 		return fmt.Errorf("%d results could not be recorded; their attempts will be closed as lost", sum.Unrecorded)
 	case o.failOn == "dead" && sum.Dead > 0, o.failOn == "retry" && sum.Dead+sum.Retried > 0:
-		return &exitError{exitRefused, fmt.Errorf("%d dead, %d to be retried (--fail-on %s)", sum.Dead, sum.Retried, o.failOn)}
+		return &exitError{exitRefused, fmt.Errorf("%d dead, %d to be retried (--fail-on %s); see: whctl dlq list", sum.Dead, sum.Retried, o.failOn)}
 	case o.detailed && sum.DueRemaining != nil && *sum.DueRemaining > 0 && (sum.StoppedBy == deliver.Limit || sum.StoppedBy == deliver.MaxTime):
 		return silent(exitMore)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,6 +194,8 @@ func (f *destinationFile) headers(n *yaml.Node, where string) map[string]work.Re
 		switch {
 		case (ref.Env == "") == (ref.File == ""):
 			f.problem(at.Line, "%s: want exactly one of env and file", place)
+		case ref.File != "" && !filepath.IsAbs(ref.File):
+			f.problem(at.Line, "%s.file: want a path from the root: workers run in other folders", place)
 		case ref.Env != "" && !variableName(ref.Env):
 			f.problem(at.Line, "%s.env: want the name of an environment variable, and never a value", place)
 		}

@@ -165,7 +165,7 @@ func TestDestinationFileIsRefusedWhole(t *testing.T) {
     key: nokey
     rate: 5/fortnight
     max_in_flight: 0
-    headers: {X-Token: s3cr3t-literal, Webhook-Id: {env: A}, X-Both: {env: A, file: /b}, X-Value: {env: "s3cr3t value"}}
+    headers: {X-Token: s3cr3t-literal, Webhook-Id: {env: A}, X-Both: {env: A, file: /b}, X-Value: {env: "s3cr3t value"}, X-Near: {file: tok}}
   - url: http://127.0.0.1/
     name: -bad name
     policy:
@@ -188,6 +188,7 @@ unknown: 1
 		`:11: destinations[1].headers: header "Webhook-Id" is whctl's own`,
 		":11: destinations[1].headers.X-Both: want exactly one of env and file",
 		":11: destinations[1].headers.X-Value.env: want the name of an environment variable",
+		":11: destinations[1].headers.X-Near.file: want a path from the root",
 		":12: destinations[2].url: http is refused by egress.require_https",
 		":13: destinations[2].name: want 1 to 63",
 		":15: destinations[3].url: there is none",

@@ -44,8 +44,8 @@ hash of the payload is the version. Lines that cannot be taken are named on stan
 each, and do not keep the others out; with --strict either all lines are kept or none.
 
 Conflicts and rejected lines exit 1. By flags, an unknown destination exits 4. The payload may have as many bytes as
-enqueue.payload_max says. By flags the role whctl_producer is enough; for it, limit and kind of body are those that
-destination apply stored.`,
+enqueue.payload_max says. A file takes the role whctl_worker; by flags whctl_producer is enough, and for it
+limit and kind of body are those that destination apply stored.`,
 		Example: `  whctl enqueue --file events.jsonl
   pg_dump_events | whctl enqueue --file - --strict -o json
   whctl enqueue --destination carrier-b --type hold.expired --subject R-1041 --event-version 7 --payload event.json`,

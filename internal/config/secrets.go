@@ -20,8 +20,8 @@ type Resolver struct {
 // ErrEmpty says that a variable or file is there with nothing but blanks in it.
 var ErrEmpty = errors.New("is empty")
 
-// Value is the secret behind ref. Blanks and line ends around the content of a file are
-// not part of it: editors and echo put them there. Errors name the variable or the
+// Value is the secret behind ref. Blanks and line ends around it are not part of it:
+// editors and echo put them there, also into what becomes a variable. Errors name the variable or the
 // file, never a value, and wrap work.ErrConfig.
 func (r Resolver) Value(ref work.Reference) (string, error) {
 	var value string
@@ -49,7 +49,7 @@ func (r Resolver) variable(name string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("environment variable %s is not set", name)
 	}
-	if strings.TrimSpace(value) == "" {
+	if value = strings.TrimSpace(value); value == "" {
 		return "", fmt.Errorf("environment variable %s %w", name, ErrEmpty)
 	}
 	return value, nil

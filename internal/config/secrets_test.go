@@ -18,7 +18,7 @@ import (
 func TestResolver(t *testing.T) {
 	w := world{
 		files: map[string]string{"/run/key": "\n whsec_abc \r\n", "/run/empty": "\n\n"},
-		env:   map[string]string{"KEY": "whsec_def", "EMPTY": " "},
+		env:   map[string]string{"KEY": "whsec_def", "ENDED": "whsec_ghi\r\n", "EMPTY": " "},
 	}
 	o := w.options()
 	r := config.Resolver{LookupEnv: o.LookupEnv, ReadFile: o.ReadFile}
@@ -29,6 +29,7 @@ func TestResolver(t *testing.T) {
 	}{
 		{work.Reference{Env: "KEY"}, "whsec_def", ""},
 		{work.Reference{File: "/run/key"}, "whsec_abc", ""},
+		{work.Reference{Env: "ENDED"}, "whsec_ghi", ""},
 		{work.Reference{Env: "GONE"}, "", "environment variable GONE is not set"},
 		{work.Reference{Env: "EMPTY"}, "", "environment variable EMPTY is empty"},
 		{work.Reference{File: "/run/gone"}, "", "secret file: open /run/gone: file does not exist"},

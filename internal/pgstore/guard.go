@@ -40,12 +40,15 @@ func (s *Store) Guard(ctx context.Context, statement string, e work.Envelope) (b
 	return wanted, nil
 }
 
-// guardFault keeps a table or column that the guard names and that is not there from
-// being taken for a fault of whctl's own schema.
+// guardFault keeps a table or column that the guard names and that is not there, or that
+// the role may not read, from being taken for a fault of whctl's own schema.
 func guardFault(err error) error {
 	var r *refusal
 	if errors.As(err, &r) && errors.Is(r.sentinel, work.ErrSchema) {
 		return fmt.Errorf("%w: %s (SQLSTATE %s)", work.ErrConfig, r.server.Message, r.server.Code)
+	}
+	if errors.As(err, &r) && errors.Is(r.sentinel, work.ErrGrant) {
+		return fmt.Errorf("%w: %s (SQLSTATE %s); grant the worker's role what the guard reads", work.ErrGrant, r.server.Message, r.server.Code)
 	}
 	return err
 }
