@@ -10,11 +10,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LINTER := bin/tools/golangci-lint
 GOFILES = $(shell git ls-files --cached --others --exclude-standard '*.go')
 
-# Handed through: make test TESTFLAGS='-shuffle=on -run=Claim', make bench BENCHTIME=5x
+# Handed through: make test TESTFLAGS='-shuffle=on -run=Claim', make bench BENCH='deliver|fair' ROUNDS=5
 TESTFLAGS ?=
 DEMOFLAGS ?=
 BENCH ?= .
-BENCHTIME ?= 1x
+ROUNDS ?= 3
 
 .PHONY: help
 help: ## list the targets
@@ -32,6 +32,8 @@ demo: postgres build ## run the story of twelve enrolments on a private Postgres
 .PHONY: test
 test: test-tools lint verify ## everything a change has to pass: lint, vet, law, man pages, all tests with the race detector
 	go vet ./...
+	go -C internal/bench vet ./...
+	go -C internal/bench test ./...
 	CGO_ENABLED=1 go test -race -count=1 -timeout=12m $(TESTFLAGS) ./...
 
 .PHONY: test-short
@@ -41,14 +43,22 @@ test-short: postgres ## the quick tests
 .PHONY: lint
 lint: $(LINTER) ## run golangci-lint
 	$(LINTER) run
+	cd internal/bench && $(CURDIR)/$(LINTER) run
 
 .PHONY: fmt
 fmt: $(LINTER) ## format the Go code
 	$(LINTER) fmt
 
+# In a module of its own: River's modules must not choose the versions of ours.
+BENCHMARK = CGO_ENABLED=0 go -C internal/bench build -trimpath -o '$(CURDIR)/bin/bench' . && bin/bench -only '$(BENCH)' -rounds '$(ROUNDS)'
+
 .PHONY: bench
-bench: postgres ## measure; BENCH and BENCHTIME choose what and how often
-	go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -timeout=60m ./internal/bench/...
+bench: postgres build ## measure all (BENCHMARKS.md); BENCH chooses what, ROUNDS how often
+	$(BENCHMARK)
+
+.PHONY: bench-quick
+bench-quick: postgres build ## measure with fewer rows, in less than three minutes on a quiet machine
+	$(BENCHMARK) -quick
 
 .PHONY: man
 man: ## write the man pages anew
@@ -58,7 +68,9 @@ man: ## write the man pages anew
 verify: ## formatting, modules and man pages are as they should be
 	@unformatted=$$(gofmt -l $(GOFILES)); [ -z "$$unformatted" ] || { echo "not formatted, make fmt does it: $$unformatted" >&2; exit 1; }
 	go mod tidy -diff
+	go -C internal/bench mod tidy -diff
 	go mod verify
+	go -C internal/bench mod verify
 	go run ./internal/mangen -check -out man
 
 .PHONY: postgres

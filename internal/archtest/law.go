@@ -122,8 +122,8 @@ func ours(from, to string) string {
 	}
 }
 
-// besides lets the benchmarks and the man pages reach the command tree, and keeps the
-// testbed below it, so that every room can be tested with it.
+// besides lets the man pages reach the command tree, and keeps the testbed below it, so
+// that every room can be tested with it.
 func besides(from, to string) string {
 	if from == "internal/testbed" && rooms[to] >= useCases {
 		return "imports " + to + ", whose tests then cannot import it"

@@ -103,7 +103,6 @@ func TestLawIsKept(t *testing.T) {
 		at("internal/pgstore", "./internal/work", "./migrations", "github.com/jmoiron/sqlx", "database/sql"),
 		at("internal/policy", "./internal/work"),
 		at("internal/testbed", "./internal/localpg", "./internal/checker", "./internal/pgstore", "./migrations", "testing", "net/http"),
-		at("internal/bench", "./internal/testbed", "./internal/deliver", "./internal/cli", "testing", "database/sql"),
 		at("internal/mangen", "./internal/cli", "github.com/spf13/cobra/doc"),
 		at("internal/render", "github.com/olekukonko/tablewriter", "golang.org/x/net/http2/hpack", "database/sqlish"),
 		tested("internal/deliver", "./internal/deliver", "./internal/testbed", "./internal/checker", "./internal/pgstore", "testing", "net/http"),

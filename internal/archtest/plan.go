@@ -16,7 +16,8 @@ const (
 	beside                // tests' and builders' help; each has its own visitors
 )
 
-// rooms is the floor plan.
+// rooms is the floor plan. What is a module of its own, such as the benchmarks, has no
+// room: nothing of the house can import it.
 var rooms = map[string]floor{
 	"cmd/whctl": roof,
 
@@ -45,7 +46,6 @@ var rooms = map[string]floor{
 	"internal/redact": ground,
 
 	"internal/archtest": beside,
-	"internal/bench":    beside,
 	"internal/checker":  beside,
 	"internal/localpg":  beside,
 	"internal/mangen":   beside,
@@ -65,12 +65,11 @@ var neighbours = map[string][]string{
 // may import those of testHelp.
 var visitors = map[string][]string{
 	"internal/archtest": {},
-	"internal/bench":    {},
-	"internal/checker":  {"internal/demo", "internal/testbed", "internal/bench"},
-	"internal/localpg":  {"internal/demo", "internal/testbed", "internal/bench"},
+	"internal/checker":  {"internal/demo", "internal/testbed"},
+	"internal/localpg":  {"internal/demo", "internal/testbed"},
 	"internal/mangen":   {},
-	"internal/testbed":  {"internal/bench"},
-	"migrations":        {"internal/pgstore", "internal/testbed", "internal/bench"},
+	"internal/testbed":  {},
+	"migrations":        {"internal/pgstore", "internal/testbed"},
 }
 
 var testHelp = []string{"internal/testbed", "internal/checker", "internal/localpg", "migrations"}
@@ -90,7 +89,7 @@ var fences = []fence{
 	{
 		libraries: []string{"database/sql", "github.com/jmoiron/sqlx", "github.com/lib/pq", "github.com/pressly/goose"},
 		rooms: []string{
-			"internal/pgstore", "internal/localpg", "internal/demo", "internal/checker", "internal/testbed", "internal/bench",
+			"internal/pgstore", "internal/localpg", "internal/demo", "internal/checker", "internal/testbed",
 		},
 		tests: true,
 	},
@@ -98,7 +97,7 @@ var fences = []fence{
 		// The client belongs to httpsend; the others listen.
 		libraries: []string{"net/http"},
 		rooms: []string{
-			"internal/httpsend", "internal/demo", "internal/telemetry", "internal/testbed", "internal/bench",
+			"internal/httpsend", "internal/demo", "internal/telemetry", "internal/testbed",
 		},
 		tests: true,
 	},
@@ -118,7 +117,7 @@ var fences = []fence{
 	{
 		// It would bring its flags into the program.
 		libraries: []string{"testing"},
-		rooms:     []string{"internal/testbed", "internal/bench"},
+		rooms:     []string{"internal/testbed"},
 		tests:     true,
 	},
 }
@@ -130,7 +129,7 @@ var noNames = []string{"util", "common", "helpers", "models", "types", "base"}
 // begins. Of the demo it is the receiver, a program of its own with its own tables, and
 // its books, in which both sides are compared.
 var sqlFiles = []string{
-	"internal/pgstore/", "internal/localpg/", "internal/checker/", "internal/testbed/", "internal/bench/",
+	"internal/pgstore/", "internal/localpg/", "internal/checker/", "internal/testbed/",
 	"internal/demo/receiver", "migrations/",
 }
 
