@@ -81,8 +81,11 @@ func (t *Table) AddRun(name string, r Run) {
 	t.costs[name] = append(t.costs[name], r)
 }
 
-// Print writes both tables in Markdown.
+// Print writes both tables in Markdown, or nothing where nothing was measured.
 func (t *Table) Print(w io.Writer) error {
+	if len(t.rows) == 0 {
+		return nil
+	}
 	lines := [][]string{{"measure", "bar", "value", "verdict", "spread", "rounds", "cores_other"}}
 	for _, r := range t.rows {
 		bar, verdict := "–", ""

@@ -43,10 +43,10 @@ func Run(cmd *exec.Cmd) (Ended, error) {
 		case err := <-done:
 			s := cmd.ProcessState
 			e := Ended{Out: out.Bytes(), CPU: s.UserTime() + s.SystemTime(), Peak: peak, Code: s.ExitCode()}
-			if err != nil {
-				err = fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(words.Bytes()))
+			if err != nil && !s.Success() { // one that was stopped by its context and ended with 0 is none
+				return e, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(words.Bytes()))
 			}
-			return e, err
+			return e, nil
 		}
 	}
 }
