@@ -3,13 +3,14 @@ package pgstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/lib/pq"
 )
 
-func openDB(c driver.Connector) *sql.DB { return sql.OpenDB(c) }
+func openDB(c *pq.Connector) *sql.DB { return sql.OpenDB(connector{Connector: c, plans: new(plans)}) }
 
 // dialer makes connections on which no read or write waits longer than limit. A
 // context's deadline does not end a call of the driver on a link that has gone

@@ -58,7 +58,8 @@ var errReadOnly = fmt.Errorf("%w: it is read-only: a standby, or default_transac
 func (s *Store) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := persist(ctx, func() error { return s.once(ctx, o, f) })
-		if err == nil || try == contentionTries || !contention(err) || ctx.Err() != nil {
+		again := contention(err) || errors.Is(err, errPrepared)
+		if err == nil || try == contentionTries || !again || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -68,14 +69,11 @@ func (s *Store) once(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) 
 	if s.readOnly && (o == nil || !o.ReadOnly) {
 		return errReadOnly
 	}
-	tx, err := s.db.BeginTxx(ctx, o)
+	tx, err := s.db.BeginTxx(withSettings(ctx, s.settings), o)
 	if err != nil {
 		return fault(err)
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing; before one the first error stands
-	if _, err := tx.ExecContext(ctx, s.settings); err != nil {
-		return fault(err)
-	}
 	if err := f(tx); err != nil {
 		if ctx.Err() != nil && pq.As(err, "57014") != nil {
 			return context.Cause(ctx) // the server's word for a cancelled context
