@@ -16,7 +16,9 @@ const bodyTime = "2006-01-02T15:04:05.000000Z"
 // own fingerprints depend on it. BodyRaw is the payload itself (not a copy).
 //
 // It fails on a payload that is no JSON, on a time outside the years 0 to 9999 and on
-// a kind that was left unset; the error quotes nothing of the payload.
+// a kind that was left unset; the error quotes nothing of the payload. The payload of an
+// envelope whose own kind is BodyEnvelope was checked when that was written, which only
+// the enqueue does, and is not looked at again.
 func (e Envelope) Bytes(kind BodyKind) ([]byte, error) {
 	switch kind {
 	case BodyRaw:
@@ -28,7 +30,7 @@ func (e Envelope) Bytes(kind BodyKind) ([]byte, error) {
 }
 
 func (e Envelope) wrapped() ([]byte, error) {
-	if !json.Valid(e.Payload) || !utf8.Valid(e.Payload) { // json.Valid lets bytes through that are no UTF-8
+	if e.Body != BodyEnvelope && (!json.Valid(e.Payload) || !utf8.Valid(e.Payload)) { // json.Valid lets bytes through that are no UTF-8
 		return nil, fmt.Errorf("body of delivery %s: %w", e.DeliveryID, errNotJSON)
 	}
 	at := e.EventAt.UTC()
@@ -68,14 +70,17 @@ func appendJSONText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	for i := 0; i < len(s); {
+		if plain := plainText(s[i:]); plain > 0 {
+			b = append(b, s[i:i+plain]...)
+			i += plain
+			continue
+		}
 		c := s[i]
 		switch {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
 		case c < ' ':
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		case c < utf8.RuneSelf:
-			b = append(b, c)
 		default:
 			r, size := utf8.DecodeRuneInString(s[i:]) // U+FFFD for what is no UTF-8
 			b = utf8.AppendRune(b, r)
@@ -85,4 +90,14 @@ func appendJSONText(b []byte, s string) []byte {
 		i++
 	}
 	return append(b, '"')
+}
+
+// plainText is how many bytes at the beginning of s stand for themselves.
+func plainText(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return i
+		}
+	}
+	return len(s)
 }

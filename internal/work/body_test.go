@@ -60,6 +60,22 @@ func TestBodyThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// What the enqueue has checked is not read again: the cost of every send would grow with
+// the payload. A kind that only the worker's policy gave says nothing of a check.
+func TestBodyIsCheckedOnce(t *testing.T) {
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	checked := Envelope{EventAt: at, Body: BodyEnvelope, Payload: []byte(`nothing`)}
+	if _, err := checked.Bytes(BodyEnvelope); err != nil {
+		t.Errorf("checked again: %v", err)
+	}
+	for _, kind := range []BodyKind{BodyUnset, BodyRaw} {
+		e := Envelope{EventAt: at, Body: kind, Payload: []byte(`nothing`)}
+		if _, err := e.Bytes(BodyEnvelope); err == nil {
+			t.Errorf("kind %q: sent unchecked", kind)
+		}
+	}
+}
+
 // FuzzBody: whatever the texts are, the body is JSON with the same texts in it, the
 // payload's bytes stand at its end untouched, and it is the same each time.
 func FuzzBody(f *testing.F) {
