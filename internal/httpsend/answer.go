@@ -33,7 +33,7 @@ func (s *Sender) answer(ex *exchange, resp *http.Response, r Request, t *target)
 	keep := min(max(r.SuccessBodyMax, 0), maxKept)
 	if o.Class != work.OK {
 		keep = maxExcerpt
-		o.Message = statusMessage(resp)
+		o.Message = statusMessage(resp, r, t)
 		o.RetryAfter = retryAfter(resp.Header, s.now)
 	}
 	defer resp.Body.Close()
@@ -85,11 +85,11 @@ func (ex *exchange) evidence(resp *http.Response, keep int) evidence {
 	}
 	var e evidence
 	for read := 0; ; {
-		if read >= enough {
+		if read > enough {
 			e.more = true
 			return e
 		}
-		n, err := resp.Body.Read(buf[:min(len(buf), enough-read)])
+		n, err := resp.Body.Read(buf[:min(len(buf), enough+1-read)]) // one more: to know whether this was its end
 		read += n
 		part := buf[:min(n, want-len(e.text))]
 		e.text = append(e.text, part...)
@@ -108,20 +108,38 @@ var buffers = sync.Pool{New: func() any { return new([4096]byte) }}
 
 // statusMessage says what the status means. The receiver's own reason phrase is not
 // repeated: anything may stand in it.
-func statusMessage(resp *http.Response) string {
+func statusMessage(resp *http.Response, r Request, t *target) string {
 	text := fmt.Sprintf("%03d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch work.ClassOfStatus(resp.StatusCode) {
 	case work.Redirect:
 		text = joinNote(text, "redirects are not followed")
-		if to, err := url.Parse(resp.Header.Get("Location")); err == nil {
-			if host, why := mapHost(to.Hostname()); why == "" {
-				text += "; this one leads to " + host
-			}
+		if host := leadsTo(resp.Header.Get("Location"), r, t); host != "" {
+			text += "; this one leads to " + host
 		}
 	case work.Protocol:
 		text = joinNote(text, "no final status that HTTP knows")
 	}
 	return text
+}
+
+// leadsTo is the host of a redirect, or nothing where that quotes the request: a whole
+// name is shown or none, for a part of it would mislead.
+func leadsTo(location string, r Request, t *target) string {
+	to, err := url.Parse(location)
+	if err != nil {
+		return ""
+	}
+	host, why := mapHost(to.Hostname())
+	switch {
+	case why != "":
+		return ""
+	case host == t.host:
+		return host // known from the destination
+	}
+	if s := newScrubber(r, t); s.holds(to.Hostname()) || s.holds(host) {
+		return ""
+	}
+	return host
 }
 
 func joinNote(text, note string) string {
