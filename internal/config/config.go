@@ -18,7 +18,7 @@ type Config struct {
 	Egress    Egress
 	Keys      map[string]Key // signing keys by name
 	Retention Retention
-	Redact    redact.Rules      // what is not shown of payloads and answers
+	Redact    redact.Rules      // what is not kept of answers
 	Guards    map[string]string // SQL by event type: false cancels the delivery
 	Reconcile map[string]Source // queries by name
 	Operator  string            // from WHCTL_OPERATOR only; "" when unset

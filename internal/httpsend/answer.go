@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"example.com/whctl/internal/redact"
 	"example.com/whctl/internal/work"
 )
 
@@ -58,8 +57,8 @@ func (s *Sender) redactEvidence(e *evidence) {
 	if len(s.redact) == 0 {
 		return
 	}
-	text, form := s.redact.Apply(e.text)
-	e.text, e.more = text, e.more || form == redact.Broken
+	text, cut := s.redact.Apply(e.text)
+	e.text, e.more = text, e.more || cut
 }
 
 // evidence is the beginning of an answer's body.

@@ -3,8 +3,6 @@ package redact_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,7 +22,8 @@ func FuzzRedact(f *testing.F) {
 		{`$.student.*`, `{"student":{"name":"Jane","n":[1,{"x":null}]},"student":2}`},
 		{`$[-1]`, `[1,[2,3],{"a":-1.5e-3}]`},
 		{`$..[1:5:2]`, `[0,1,[true,false,null],3,4]`},
-		{`$[?@.a==1]`, `[{"a":1},{"a":2,"a":1}]`},
+		{`$.a`, `Error: {"a":1,"b":{"a":2},}`},
+		{`$..a`, "data: {\"a\":[1]}\n\ndata: {\"a\""},
 		{`$['\u0065',"x\ud83d\ude00"]`, "\uFEFF{\"\\u0065\":1,\"x\U0001F600\":[]} "},
 		{`$`, `"jane`},
 		{`$..*..a`, `{"a":{"a":{"b":["\u00`},
@@ -33,32 +32,27 @@ func FuzzRedact(f *testing.F) {
 		f.Add(s[0], []byte(s[1]))
 	}
 	f.Fuzz(func(t *testing.T, text string, doc []byte) {
-		if len(text) > 100 || len(doc) > 1000 || strings.Contains(text, "?") && len(doc) > 200 || strings.Count(text, "..") > 3 {
+		if len(text) > 100 || len(doc) > 1000 || strings.Count(text, "..") > 3 {
 			return // what the library takes for it grows with a power of it
 		}
 		rule, err := redact.Parse(text)
 		if err != nil {
 			return
 		}
-		shown, form := redact.Rules{rule}.Apply(doc)
-		if len(shown) > len(`"`+redact.Mark+`"`)*len(doc) {
+		shown, cut := redact.Rules{rule}.Apply(doc)
+		if len(shown) > len(`"`+redact.Mark+`"`)*max(len(doc), 1) {
 			t.Fatalf("%d bytes of %d", len(shown), len(doc))
 		}
-		plain := bytes.TrimPrefix(doc, []byte("\uFEFF"))
-		if json.Valid(plain) != (form == redact.Whole) {
-			t.Fatalf("form %d of %q", form, doc)
-		}
-		switch form {
-		case redact.None:
-			if !bytes.Equal(shown, doc) {
-				t.Fatalf("%q became %q", doc, shown)
+		wantPieces(t, shown, doc)
+		switch {
+		case json.Valid(doc):
+			if cut {
+				t.Fatalf("%q is JSON, and became %q", doc, shown)
 			}
-		case redact.Broken:
-			wantPieces(t, shown, doc)
-		case redact.Whole:
-			wantPieces(t, shown, doc)
-			wantSelected(t, text, plain, bytes.TrimPrefix(shown, []byte("\uFEFF")))
-			wantCutsToHide(t, rule, plain)
+			wantSelected(t, text, doc, shown)
+			wantCutsToHide(t, rule, doc)
+		case !bytes.ContainsAny(doc, "{[\"\x00\xff\xfe") && !bytes.Equal(shown, doc):
+			t.Fatalf("%q became %q", doc, shown)
 		}
 	})
 }
@@ -66,7 +60,7 @@ func FuzzRedact(f *testing.F) {
 // wantPieces wants what stands between the marks to stand in doc, in that order.
 func wantPieces(t *testing.T, shown, doc []byte) {
 	t.Helper()
-	pieces := bytes.Split(shown, []byte(`"`+redact.Mark+`"`))
+	pieces := bytes.Split(bytes.ReplaceAll(shown, []byte(`"`+redact.Mark+`"`), []byte(redact.Mark)), []byte(redact.Mark))
 	if !bytes.HasPrefix(doc, pieces[0]) {
 		t.Fatalf("%q does not begin as %q", shown, doc)
 	}
@@ -83,9 +77,6 @@ func wantPieces(t *testing.T, shown, doc []byte) {
 func wantSelected(t *testing.T, rule string, doc, shown []byte) {
 	t.Helper()
 	want := decode(t, doc)
-	if strings.Contains(rule, "?") && repeats(t, doc) {
-		return // a filter sees one of two members of the same name
-	}
 	nodes := jsonpath.MustParse(rule).SelectLocated(want)
 	for _, n := range nodes {
 		want = replaced(want, n.Path, redact.Mark)
@@ -100,7 +91,7 @@ func wantCutsToHide(t *testing.T, rule redact.Rule, doc []byte) {
 	t.Helper()
 	const sign = "\u2620"
 	v := decode(t, doc)
-	if text, err := json.Marshal(v); err != nil || strings.Contains(rule.String(), "?") || bytes.IndexByte(text, sign[0]) >= 0 {
+	if text, err := json.Marshal(v); err != nil || bytes.IndexByte(text, sign[0]) >= 0 {
 		return
 	}
 	for _, n := range jsonpath.MustParse(rule.String()).SelectLocated(v) {
@@ -110,9 +101,19 @@ func wantCutsToHide(t *testing.T, rule redact.Rule, doc []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range signed {
-		shown, form := redact.Rules{rule}.Apply(signed[:n])
-		if form != redact.None && bytes.IndexByte(shown, sign[0]) >= 0 {
+	for n := range len(signed) * 3 {
+		before, behind := "", ""
+		switch n % 3 {
+		case 1:
+			before = "Error 422: "
+		case 2:
+			behind = "\x01"
+		}
+		n /= 3
+		// Also behind something else, and where that is no JSON any more.
+		text := append([]byte(before), signed[:n]...)
+		shown, _ := redact.Rules{rule}.Apply(append(text, behind...))
+		if bytes.IndexByte(shown, sign[0]) >= 0 {
 			t.Fatalf("%s of %q shows %q", rule, signed[:n], shown)
 		}
 	}
@@ -144,29 +145,4 @@ func decode(t *testing.T, text []byte) (v any) {
 		t.Fatalf("%q: %v", text, err)
 	}
 	return v
-}
-
-// repeats says whether an object in text has two members of one name: a decoded value
-// that is written again then has fewer tokens.
-func repeats(t *testing.T, text []byte) bool {
-	t.Helper()
-	again, err := json.Marshal(decode(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tokens(t, text) != tokens(t, again)
-}
-
-func tokens(t *testing.T, text []byte) (n int) {
-	t.Helper()
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	for {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			return n
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		n++
-	}
 }

@@ -10,9 +10,6 @@ import (
 // maxDepth bounds how deep values may be nested; a text breaks off there.
 const maxDepth = 1000
 
-// byteOrderMark is what some receivers put before their JSON.
-const byteOrderMark = "\uFEFF"
-
 // value is one JSON value and where in the text it stands.
 type value struct {
 	start, end int // end is the text's own where the value is broken
@@ -33,40 +30,44 @@ type document struct {
 type reader struct {
 	text   []byte
 	tokens *json.Decoder
-	lead   int  // where tokens begins
 	end    int  // of what may be shown, once the text has broken off
 	sure   bool // that it is meant to be JSON
 }
 
+// form is how much of a text is JSON.
+type form int
+
+const (
+	none   form = iota // none that one could be sure of
+	broken             // JSON up to some place, where it breaks off or becomes something else
+	whole              // one JSON value
+)
+
 // read takes text apart. Prose that happens to begin with a bracket is no JSON.
-func read(text []byte) (document, Form) {
-	r := &reader{text: text, end: len(text)}
-	if bytes.HasPrefix(text, []byte(byteOrderMark)) {
-		r.lead = len(byteOrderMark)
-	}
-	r.tokens = json.NewDecoder(bytes.NewReader(text[r.lead:]))
+func read(text []byte) (document, form) {
+	r := &reader{text: text, end: len(text), tokens: json.NewDecoder(bytes.NewReader(text))}
 	r.tokens.UseNumber() // any number, also one too large for a float
 	t := r.next()
 	_, container := t.token.(json.Delim)
 	if t.broken {
-		return document{}, None
+		return document{}, none
 	}
 	doc := document{root: r.value(t, 0)}
 	doc.end = r.end
 	if doc.root.broken {
 		if r.end < len(text) && !r.sure {
-			return document{}, None
+			return document{}, none
 		}
-		return doc, Broken
+		return doc, broken
 	}
 	if rest := r.next(); rest.broken && rest.start == len(text) {
-		return doc, Whole
+		return doc, whole
 	}
 	if !container {
-		return document{}, None // prose that begins with a number or a quote
+		return document{}, none // prose that begins with a number or a quote
 	}
 	doc.end = doc.root.end
-	return doc, Broken
+	return doc, broken
 }
 
 // token is a token and where it stands. One that is broken is what is left of the text
@@ -94,7 +95,7 @@ func (r *reader) next() token {
 	return t
 }
 
-func (r *reader) offset() int { return r.lead + int(r.tokens.InputOffset()) }
+func (r *reader) offset() int { return int(r.tokens.InputOffset()) }
 
 // value goes on from its first token.
 func (r *reader) value(t token, depth int) value {

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,61 +12,72 @@ import (
 
 // Rule selects values by their place.
 //
-// It is parsed by a library, which also judges filters; the walk is our own (walk). The
-// library selects from decoded values, where the second of two members of one name, the
-// order and the spelling are lost, and it needs the end of the text.
+// It is parsed by a library; the walk is our own (walk). The library selects from
+// decoded values, where the second of two members of one name, the order and the
+// spelling are lost, and it needs the end of the text.
 type Rule struct {
 	text     string
 	segments []*spec.Segment
 }
 
-// Parse reads a rule. Its error names the rule and the position.
+// Parse reads a rule. Its error names the rule and the position. Filters are refused:
+// what they cost is the receiver's to choose.
 func Parse(text string) (Rule, error) {
 	path, err := jsonpath.Parse(text)
 	if err != nil {
 		return Rule{}, fmt.Errorf("%q is no JSONPath: %s", text, strings.TrimPrefix(err.Error(), jsonpath.ErrPathParse.Error()+": "))
 	}
-	return Rule{text: text, segments: path.Query().Segments()}, nil
+	r := Rule{text: text, segments: path.Query().Segments()}
+	for _, s := range r.segments {
+		if slices.ContainsFunc(s.Selectors(), isFilter) {
+			return Rule{}, fmt.Errorf("%q: a filter (?) is not supported; name the members, as in $.items[*].email", text)
+		}
+	}
+	return r, nil
+}
+
+func isFilter(s spec.Selector) bool {
+	_, filter := s.(*spec.FilterSelector)
+	return filter
 }
 
 // String is the rule as it was written.
 func (r Rule) String() string { return r.text }
 
-// filters says whether it asks what values hold, not only where they stand.
-func (r Rule) filters() bool {
-	return slices.ContainsFunc(r.segments, func(s *spec.Segment) bool {
-		return slices.ContainsFunc(s.Selectors(), func(sel spec.Selector) bool {
-			_, filter := sel.(*spec.FilterSelector)
-			return filter
-		})
-	})
-}
-
 // Rules select what any of them selects.
 type Rules []Rule
 
-// Mark stands for a value that was taken out, in quotes.
+// Mark stands for what was taken out; for a value in quotes.
 const Mark = "[redacted]"
 
-// Form is how much of a text is JSON.
-type Form int
-
-// The forms.
-const (
-	None   Form = iota // no JSON: nothing of it was judged
-	Broken             // JSON up to some place, where it breaks off or becomes something else
-	Whole              // one JSON value
-)
-
-// Apply answers text with a mark in the place of every value that is selected. Of a text
-// that is broken it shows what stands before the break. A text of form None comes back
-// as it is.
-func (rs Rules) Apply(text []byte) (shown []byte, form Form) {
-	doc, form := read(text)
-	if form == None {
-		return text, form
+// Apply answers text with a mark in the place of every value that is selected; cut says
+// that it ends before text does.
+//
+// What is not JSON as a whole is read from its first bracket on, for as long as it is
+// JSON, and what follows is left out. Where nothing is JSON there, but there are
+// brackets or quotes, only what stands before them is kept, and a mark. A text without
+// any, and of one byte or more for each letter, comes back as it is.
+func (rs Rules) Apply(text []byte) (shown []byte, cut bool) {
+	if wide(text) {
+		return []byte(Mark), true
 	}
-	w := newWalk(rs, text, doc)
-	w.document(doc)
-	return w.shown(), form
+	if doc, form := read(text); form == whole {
+		return rs.walk(text, doc), false
+	}
+	from := bytes.IndexAny(text, `{["`)
+	if from < 0 {
+		return text, false
+	}
+	if text[from] != '"' {
+		if doc, form := read(text[from:]); form != none {
+			return append(bytes.Clone(text[:from]), rs.walk(text[from:], doc)...), form == broken
+		}
+	}
+	return append(bytes.Clone(text[:from]), Mark...), true
+}
+
+// wide says whether text is, or may be, UTF-16 or UTF-32, where nothing is found by its
+// bytes.
+func wide(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) || 4*bytes.Count(text, []byte{0}) > len(text)
 }

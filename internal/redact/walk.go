@@ -1,8 +1,6 @@
 package redact
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 
 	"github.com/theory/jsonpath/spec"
@@ -10,103 +8,83 @@ import (
 
 // walk goes through a document once, with all rules at the same time.
 type walk struct {
-	rules   Rules
-	text    []byte
-	end     int
-	out     []byte
-	copied  int  // how much of text is in out, or was replaced
-	unsure  bool // what values hold is not known, so that each filter selects
-	decoded any  // the document, where a filter has to look at it
+	segments []segment // of all rules, one after the other
+	text     []byte
+	out      []byte
+	copied   int      // how much of text is in out, or was replaced
+	open     [][]bool // by depth: the segments that are held against what is below a value
 }
 
-// place is a segment of a rule that is to be held against what is below a value.
-type place struct{ rule, segment int }
-
-func newWalk(rs Rules, text []byte, doc document) *walk {
-	w := &walk{rules: rs, text: text, end: doc.end, out: make([]byte, 0, doc.end+len(Mark))}
-	if !slices.ContainsFunc(rs, Rule.filters) {
-		return w
-	}
-	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte(byteOrderMark))))
-	d.UseNumber()
-	// Decoded, one of two members with the same name hides the other.
-	w.unsure = doc.root.broken || doc.root.repeats() || d.Decode(&w.decoded) != nil
-	return w
+// segment is one of a rule; the next one of the same rule follows it.
+type segment struct {
+	*spec.Segment
+	last bool
 }
 
-// repeats says whether an object has two members of one name.
-func (v *value) repeats() bool {
-	seen := make(map[string]bool, len(v.names))
-	for _, name := range v.names {
-		if seen[name] {
-			return true
-		}
-		seen[name] = true
-	}
-	return slices.ContainsFunc(v.below, func(b value) bool { return b.repeats() })
-}
-
-func (w *walk) document(doc document) {
-	var at []place
-	for i, r := range w.rules {
+func (rs Rules) walk(text []byte, doc document) []byte {
+	w := &walk{text: text, out: make([]byte, 0, doc.end+len(Mark))}
+	var first []int
+	for _, r := range rs {
 		if len(r.segments) == 0 { // $ alone
 			w.replace(doc.root)
-			return
+			return append(w.out, text[w.copied:doc.end]...)
 		}
-		at = append(at, place{rule: i})
+		first = append(first, len(w.segments))
+		for i, s := range r.segments {
+			w.segments = append(w.segments, segment{s, i+1 == len(r.segments)})
+		}
 	}
-	w.below(&doc.root, w.decoded, at)
+	for _, i := range first {
+		w.at(0)[i] = true
+	}
+	w.below(&doc.root, 0)
+	return append(w.out, text[w.copied:doc.end]...)
 }
 
-// below holds the segments at against the values in v.
-func (w *walk) below(v *value, decoded any, at []place) {
+func (w *walk) at(depth int) []bool {
+	if depth == len(w.open) {
+		w.open = append(w.open, make([]bool, len(w.segments)))
+	}
+	return w.open[depth]
+}
+
+// below holds the segments of this depth against the values in v.
+func (w *walk) below(v *value, depth int) {
+	at, next := w.at(depth), w.at(depth+1)
 	for i := range v.below {
-		inner := inside(decoded, v, i)
-		var next []place
-		selected := false
-		for _, p := range at {
-			segments := w.rules[p.rule].segments
-			s := segments[p.segment]
-			if s.IsDescendant() {
-				next = add(next, p)
-			}
-			if !slices.ContainsFunc(s.Selectors(), func(sel spec.Selector) bool { return w.selects(sel, v, i, inner) }) {
-				continue
-			}
-			if p.segment+1 == len(segments) {
-				selected = true
-				break
-			}
-			next = add(next, place{p.rule, p.segment + 1})
-		}
-		if selected {
+		clear(next)
+		if w.step(v, i, at, next) {
 			w.replace(v.below[i])
-		} else {
-			w.below(&v.below[i], inner, next)
+		} else if v.below[i].kind != 0 {
+			w.below(&v.below[i], depth+1)
 		}
 	}
 }
 
-// inside is the decoded form of what stands at i in v, nil where it isn't known.
-func inside(decoded any, v *value, i int) any {
-	switch d := decoded.(type) {
-	case map[string]any:
-		return d[v.names[i]]
-	case []any:
-		return d[i]
+// step says whether what stands at i in v is selected, and else which segments go on
+// below it.
+func (w *walk) step(v *value, i int, at, next []bool) bool {
+	for n, on := range at {
+		if !on {
+			continue
+		}
+		s := w.segments[n]
+		if s.IsDescendant() {
+			next[n] = true
+		}
+		if !slices.ContainsFunc(s.Selectors(), func(sel spec.Selector) bool { return v.selected(sel, i) }) {
+			continue
+		}
+		if s.last {
+			return true
+		}
+		next[n+1] = true
 	}
-	return nil
+	return false
 }
 
-func add(places []place, p place) []place {
-	if slices.Contains(places, p) {
-		return places
-	}
-	return append(places, p)
-}
-
-// selects says whether a selector takes what stands at i in v.
-func (w *walk) selects(sel spec.Selector, v *value, i int, inner any) bool {
+// selected says whether a selector takes what stands at i in v.
+func (v *value) selected(sel spec.Selector, i int) bool {
 	switch sel := sel.(type) {
 	case spec.Name:
 		return v.kind == '{' && v.names[i] == string(sel)
@@ -114,8 +92,6 @@ func (w *walk) selects(sel spec.Selector, v *value, i int, inner any) bool {
 		return v.kind == '[' && v.isAt(int(sel), i)
 	case spec.SliceSelector:
 		return v.kind == '[' && v.isIn(sel, i)
-	case *spec.FilterSelector:
-		return w.unsure || sel.Eval(inner, w.decoded)
 	}
 	return true // the wildcard
 }
@@ -154,9 +130,4 @@ func (w *walk) replace(v value) {
 	w.out = append(w.out, Mark...)
 	w.out = append(w.out, '"')
 	w.copied = v.end
-}
-
-// shown is the document when all of it was walked.
-func (w *walk) shown() []byte {
-	return append(w.out, w.text[w.copied:w.end]...)
 }
