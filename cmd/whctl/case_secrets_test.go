@@ -176,8 +176,12 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	for _, secret := range []string{person, phone} {
 		p.wantIn(t, secret, "column envelopes.payload")
 	}
+	// Hosts are told in small letters.
+	for _, secret := range []string{person, urlToken} {
+		p.wantIn(t, strings.ToLower(secret))
+	}
 	// What made all of it possible did happen.
-	for _, want := range []string{"400 Bad Request", "closed the connection", "connection refused", "the proxy refuses to connect"} {
+	for _, want := range []string{"400 Bad Request", "307 Temporary Redirect: redirects are not followed", "closed the connection", "connection refused", "the proxy refuses to connect"} {
 		if !strings.Contains(p["column attempts.message"], want) {
 			t.Errorf("no attempt ended with %q:\n%s", want, p["column attempts.message"])
 		}
@@ -200,11 +204,16 @@ func (b *theBench) plantSecrets() {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, "refused: %s %s %s %v %s", seen.Body, req.Header.Get("X-Token"), req.URL, req.Header, req.Host)
 	}})
+	// It sends elsewhere, to a host that is made of what it was told.
+	elsewhere := testbed.Receiver(b.t, testbed.ReceiverOptions{Handler: func(w http.ResponseWriter, req *http.Request, _ *testbed.Request) {
+		w.Header().Set("Location", "https://"+person+"."+req.Header.Get("X-Token")+"."+strings.Trim(req.URL.Path, "/")+".example/")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}})
 	closes := testbed.Raw(b.t, func(c *testbed.Conn) { _, _ = c.Request() })
 	gone := testbed.Receiver(b.t, testbed.ReceiverOptions{})
 	gone.Close()
-	b.seen = append(b.seen, echo, closes)
-	for name, r := range map[string]*testbed.Endpoint{"echo": echo, "closes": closes, "gone": gone} {
+	b.seen = append(b.seen, echo, elsewhere, closes)
+	for name, r := range map[string]*testbed.Endpoint{"echo": echo, "elsewhere": elsewhere, "closes": closes, "gone": gone} {
 		testbed.Exec(b.t, b.db, `INSERT INTO whctl.destinations (name, url, signing_key, headers) VALUES ($1, $2, 'k', '{"X-Token": {"env": "HEADER"}}')`,
 			name, r.URL+"/"+urlToken+"?token="+urlQuery)
 		b.db.Enqueue(b.t, name, "s", fmt.Sprintf(`{"student": {"name": %q, "phone": %s}}`, person, phone))

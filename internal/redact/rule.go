@@ -61,17 +61,16 @@ func (rs Rules) Apply(text []byte) (shown []byte, cut bool) {
 	if wide(text) {
 		return []byte(Mark), true
 	}
-	if doc, form := read(text); form == whole {
-		return rs.walk(text, doc), false
-	}
 	from := bytes.IndexAny(text, `{["`)
-	if from < 0 {
-		return text, false
-	}
-	if text[from] != '"' {
-		if doc, form := read(text[from:]); form != none {
-			return append(bytes.Clone(text[:from]), rs.walk(text[from:], doc)...), form == broken
+	if from < 0 || text[from] == '"' { // prose, or a value that holds no others
+		switch doc, form := read(text); {
+		case form == whole:
+			return rs.walk(text, doc), false
+		case from < 0:
+			return text, false
 		}
+	} else if doc, form := read(text[from:]); form != none {
+		return append(bytes.Clone(text[:from]), rs.walk(text[from:], doc)...), form == broken
 	}
 	return append(bytes.Clone(text[:from]), Mark...), true
 }
