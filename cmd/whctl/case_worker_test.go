@@ -211,6 +211,17 @@ func TestH22TicksAtOnce(t *testing.T) {
 	b.eachOnce(ids, r)
 }
 
+// The same where the role asks for an isolation under which they would fail each other.
+func TestTicksUnderSerializable(t *testing.T) {
+	b := newBench(t)
+	defer b.check()
+	testbed.Exec(t, b.db, `ALTER DATABASE `+b.db.Name+` SET default_transaction_isolation = 'serializable'`)
+	r := b.receiver("r", nil)
+	ids := b.due("r", 200)
+	b.ticks(4)
+	b.eachOnce(ids, r)
+}
+
 func TestEightRunsShareFiveThousand(t *testing.T) {
 	b := newBench(t)
 	defer b.check()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"os"
@@ -188,6 +189,8 @@ func (o deliverOptions) verdict(ctx context.Context, sum deliver.Summary) error 
 	switch {
 	case sum.StoppedBy == deliver.Signal:
 		return context.Cause(ctx)
+	case errors.Is(sum.Held, work.ErrUnreachable), errors.Is(sum.Held, work.ErrGrant): // of a guard
+		return sum.Held
 	case sum.Held != nil:
 		return fmt.Errorf("%w: %w", work.ErrConfig, sum.Held)
 	case sum.Unrecorded > 0:

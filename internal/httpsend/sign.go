@@ -30,9 +30,9 @@ type Key string
 const (
 	hidden    = "[key]"
 	keyPrefix = "whsec_"
-	// minPlainKey is the shortest key of a plain signature, in bytes: its texts are made
+	// minKey is the shortest key of a plain signature, in bytes: its texts are made
 	// by people, and what is shorter can be guessed from one request.
-	minPlainKey = 16
+	minKey = 16
 )
 
 // ParseKey checks a secret before anything is signed with it. Blanks and line ends
@@ -53,7 +53,7 @@ func ParseKey(secret string, t work.SignatureType) (Key, error) {
 }
 
 const (
-	standardRule = "want whsec_ and base64 (Standard Webhooks), in the standard alphabet with its padding, on one line"
+	standardRule = "want whsec_ and the base64 of 16 bytes or more (Standard Webhooks), in the standard alphabet with its padding, on one line"
 	plainRule    = "want a text of 16 bytes or more on one line, or whsec_ and the base64 of as many"
 )
 
@@ -74,7 +74,7 @@ type signer struct{ webhook *standardwebhooks.Webhook }
 
 func newSigner(secret string) signer {
 	key := decoded(strings.TrimPrefix(strings.TrimSpace(secret), keyPrefix))
-	if key == nil {
+	if len(key) < minKey {
 		return signer{}
 	}
 	w, err := standardwebhooks.NewWebhookRaw(key)
@@ -109,7 +109,7 @@ func plainKey(secret string) []byte {
 	} else if !utf8.ValidString(secret) || strings.ContainsFunc(secret, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return nil
 	}
-	if len(key) < minPlainKey {
+	if len(key) < minKey {
 		return nil
 	}
 	return key
