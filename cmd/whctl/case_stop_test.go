@@ -128,6 +128,22 @@ func TestABrokenGuardAlerts(t *testing.T) {
 	}
 }
 
+// The role of the worker may not read what a guard asks for: that is named, and what to do.
+func TestAGuardWithoutAGrantAlerts(t *testing.T) {
+	b := newBench(t)
+	defer b.check()
+	b.configure(settings + `guards: {case: "select true from public.reservations"}` + "\n")
+	testbed.Exec(t, b.db, `CREATE TABLE public.reservations (id text)`)
+	b.receiver("r", nil)
+	b.due("r", 3)
+	if res := b.must(77, "deliver", "--once", "--quiet"); !strings.Contains(res.Stderr, "reservations") || !strings.Contains(res.Stderr, "what the guard reads") {
+		t.Errorf("stderr %s", res.Stderr)
+	}
+	if n := b.count(`state = 'scheduled' AND attempts = 0`); n != 3 {
+		t.Errorf("%d wait untouched", n)
+	}
+}
+
 // An empty or unknown name must never mean everything, or nothing without a word.
 func TestNamesThatAreNone(t *testing.T) {
 	b := newBench(t)

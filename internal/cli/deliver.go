@@ -154,7 +154,7 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	}
 	sum, err := deliver.Once(ctx, store, deliver.Options{
 		Owner: owner, Places: places, Limit: o.limit, MaxTime: o.maxTime, Grace: o.grace, Destinations: o.destinations,
-		Endpoint: endpoints.endpoint, Wanted: guards(c, store), Random: mathrand.Float64, Log: log,
+		Endpoint: endpoints.endpoint, Guard: guards(c, store), Random: mathrand.Float64, Log: log,
 	})
 	if printed := a.printSummary(format, sum, err); err == nil {
 		err = printed
@@ -204,16 +204,16 @@ func (o deliverOptions) verdict(ctx context.Context, sum deliver.Summary) error 
 }
 
 // guards are the configured guards as the run asks them; nil where there are none.
-func guards(c *config.Config, store *pgstore.Store) func(context.Context, work.Claimed) (bool, error) {
+func guards(c *config.Config, store *pgstore.Store) func(work.Claimed) func(context.Context) (bool, error) {
 	if len(c.Guards) == 0 {
 		return nil
 	}
-	return func(ctx context.Context, d work.Claimed) (bool, error) {
+	return func(d work.Claimed) func(context.Context) (bool, error) {
 		query, guarded := c.Guards[d.Envelope.EventType]
 		if !guarded {
-			return true, nil
+			return nil
 		}
-		return store.Guard(ctx, query, d.Envelope)
+		return func(ctx context.Context) (bool, error) { return store.Guard(ctx, query, d.Envelope) }
 	}
 }
 

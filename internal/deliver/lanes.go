@@ -50,11 +50,11 @@ type lanes struct {
 	moved bool
 }
 
-// held says which destinations nothing is claimed for, and why; nil for none.
+// held says which destinations nothing is claimed for by a fault, and why; nil for none.
 func (l *lanes) held() error {
 	var all []error
 	for _, la := range l.byID {
-		if la.held != nil {
+		if la.held != nil && !errors.Is(la.held, errShortLease) {
 			all = append(all, fmt.Errorf("destination %q is held back: %w", la.destination.Name, la.held))
 		}
 	}

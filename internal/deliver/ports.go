@@ -46,8 +46,9 @@ type Options struct {
 	Destinations []string      // only these, where there are any
 	// Endpoint makes a destination ready. An error holds its deliveries back, untouched.
 	Endpoint func(d work.Destination) (Endpoint, error)
-	// Wanted says whether a delivery is still to be sent; nil: always.
-	Wanted func(ctx context.Context, c work.Claimed) (bool, error)
+	// Guard is the question whether a delivery is still to be sent; nil, itself or what it
+	// answers, where there is none.
+	Guard  func(c work.Claimed) func(ctx context.Context) (bool, error)
 	Random func() float64 // in [0,1), for jitter
 	Log    *slog.Logger
 }

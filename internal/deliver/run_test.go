@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -137,7 +138,9 @@ func TestGuardDecidesRightBeforeSending(t *testing.T) {
 		}
 		return ok(t.Context(), c)
 	})
-	o.Wanted = func(_ context.Context, c work.Claimed) (bool, error) { return c.ID != 0, nil }
+	o.Guard = func(c work.Claimed) func(context.Context) (bool, error) {
+		return func(context.Context) (bool, error) { return c.ID != 0, nil }
+	}
 	if sum := once(t, t.Context(), newTable(rows...), o); sum.Cancelled != 1 || sum.Delivered != 1 || rows[0].result.Reason != work.ReasonGuard {
 		t.Errorf("summary %+v", sum)
 	}
@@ -146,8 +149,36 @@ func TestGuardDecidesRightBeforeSending(t *testing.T) {
 // A guard that cannot be asked holds its destination back, without an endless loop.
 func TestBrokenGuardGivesBack(t *testing.T) {
 	o := options(4, ok)
-	o.Wanted = func(context.Context, work.Claimed) (bool, error) { return false, errors.New("no such table") }
-	if sum := once(t, t.Context(), newTable(due(1, 9)...), o); sum.Released == 0 || left(sum) != 9 || sum.Held == nil {
+	o.Guard = func(work.Claimed) func(context.Context) (bool, error) {
+		return func(context.Context) (bool, error) { return false, fmt.Errorf("%w: reservations", work.ErrGrant) }
+	}
+	if sum := once(t, t.Context(), newTable(due(1, 9)...), o); sum.Released == 0 || left(sum) != 9 || !errors.Is(sum.Held, work.ErrGrant) {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+// Deliveries without a guard do not wait for those that have one.
+func TestASlowGuardHoldsUpItsOwn(t *testing.T) {
+	passed := make(chan struct{})
+	o := options(4, func(_ context.Context, c work.Claimed) work.Outcome {
+		if c.DestinationID == 2 {
+			close(passed)
+		}
+		return ok(t.Context(), c)
+	})
+	o.Guard = func(c work.Claimed) func(context.Context) (bool, error) {
+		if c.DestinationID == 2 {
+			return nil
+		}
+		return func(ctx context.Context) (bool, error) {
+			select {
+			case <-passed:
+			case <-ctx.Done():
+			}
+			return true, ctx.Err()
+		}
+	}
+	if sum := once(t, t.Context(), newTable(slices.Concat(due(1, 2), due(2, 1))...), o); sum.Delivered != 3 {
 		t.Errorf("summary %+v", sum)
 	}
 }
@@ -160,7 +191,7 @@ func TestTooLittleLeaseGivesBack(t *testing.T) {
 	e, _ := o.Endpoint(work.Destination{})
 	e.Policy.Lease = e.Policy.Timeout + e.Policy.WriteMargin // valid is more than that
 	o.Endpoint = func(work.Destination) (Endpoint, error) { return e, nil }
-	if sum := once(t, t.Context(), newTable(due(1, 3)...), o); sum.Released == 0 || left(sum) != 3 {
+	if sum := once(t, t.Context(), newTable(due(1, 3)...), o); sum.Released == 0 || left(sum) != 3 || sum.Held != nil {
 		t.Errorf("summary %+v", sum)
 	}
 }

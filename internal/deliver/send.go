@@ -2,6 +2,8 @@ package deliver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -16,7 +18,7 @@ type done struct {
 	claimed  work.Claimed
 	outcome  work.Outcome
 	decision policy.Decision
-	retired  bool // its destination gets nothing more in this run
+	retired  error // why its destination gets nothing more in this run; nil: it does
 }
 
 // senders carry out what was claimed, each delivery on its own goroutine.
@@ -54,8 +56,8 @@ func (s *senders) start(c work.Claimed, to Endpoint, begun time.Time) {
 }
 
 func (s *senders) attempt(c work.Claimed, to Endpoint, begun time.Time) {
-	if s.o.Wanted != nil {
-		wanted, err := s.wanted(c)
+	if ask := s.guard(c); ask != nil {
+		wanted, err := s.wanted(ask)
 		if err != nil {
 			s.giveBack(c, "its guard could not be checked", err)
 			return
@@ -83,29 +85,41 @@ func (s *senders) attempt(c work.Claimed, to Endpoint, begun time.Time) {
 	}
 	left := to.Policy.Lease - time.Since(begun) - to.Policy.WriteMargin
 	if left < to.Policy.Timeout {
-		s.release(c, "too little of its lease is left to send it", c.PayloadBytes <= inlineMax)
+		var retired error
+		if c.PayloadBytes <= inlineMax {
+			retired = errShortLease
+		}
+		s.release(c, errShortLease.Error(), retired)
 		return
 	}
 	if s.stop.Err() != nil {
-		s.release(c, "the run was stopped", false)
+		s.release(c, "the run was stopped", nil)
 		return
 	}
 	outcome := to.Send(s.flight, c, body, to.Policy.Timeout)
 	if outcome.Class == work.Lost && outcome.Unsent {
-		s.release(c, "the run was stopped", false)
+		s.release(c, "the run was stopped", nil)
 		return
 	}
 	s.finish(c, to, outcome)
 }
 
-// wanted asks the guard. One at a time: claims and records must not wait for a
-// connection behind them.
-func (s *senders) wanted(c work.Claimed) (bool, error) {
+// guard is the question about c; nil where it has no guard, and waits for nobody's.
+func (s *senders) guard(c work.Claimed) func(context.Context) (bool, error) {
+	if s.o.Guard == nil {
+		return nil
+	}
+	return s.o.Guard(c)
+}
+
+// wanted asks a guard. One at a time: claims and records must not wait for a connection
+// behind them.
+func (s *senders) wanted(ask func(context.Context) (bool, error)) (bool, error) {
 	if err := s.asking.Acquire(s.stop, 1); err != nil {
 		return false, err
 	}
 	defer s.asking.Release(1)
-	return s.o.Wanted(s.flight, c)
+	return ask(s.flight)
 }
 
 // payload is the payload of c and what to call when its bytes are not needed any more.
@@ -140,11 +154,20 @@ func (s *senders) finish(c work.Claimed, to Endpoint, o work.Outcome) {
 // giveBack gives back what could not be made ready. Unless the run was being stopped,
 // its destination gets nothing more in this run, which would only meet the same again.
 func (s *senders) giveBack(c work.Claimed, what string, err error) {
-	s.release(c, what+": "+err.Error(), s.stop.Err() == nil)
+	err = fmt.Errorf("%s: %w", what, err)
+	if s.stop.Err() != nil {
+		s.release(c, err.Error(), nil)
+		return
+	}
+	s.release(c, err.Error(), err)
 }
 
+// errShortLease retires a destination without a fault: time was lost between the claim
+// and the send, on a machine that stood still or behind a slow guard.
+var errShortLease = errors.New("too little of its lease is left to send it")
+
 // release gives back a delivery that was provably not sent.
-func (s *senders) release(c work.Claimed, why string, retired bool) {
+func (s *senders) release(c work.Claimed, why string, retired error) {
 	s.results <- done{claimed: slim(c), decision: policy.Decision{Verdict: policy.Release, Why: why}, retired: retired}
 }
 

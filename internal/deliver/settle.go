@@ -38,8 +38,8 @@ func (r *run) settle(s settled) error {
 			continue // not recorded: the lease will end, and the attempt be closed as lost
 		}
 		r.tally.recorded(d, s.fates[i])
-		if d.retired {
-			la.held = errors.New(d.decision.Why)
+		if d.retired != nil && la.held == nil {
+			la.held = d.retired
 			r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", d.decision.Why)
 		}
 		if d.claimed.Lost || d.decision.Verdict == policy.Release {

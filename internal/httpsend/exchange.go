@@ -25,6 +25,7 @@ type exchange struct {
 	limit    time.Duration
 	conn     *watchedConn // that carries the request; nil before there is one
 	reused   bool
+	proxied  bool // the connection, where there is one, is made by a proxy
 }
 
 // newExchange starts the clock: the exchange is over after limit, or when parent is.

@@ -84,6 +84,9 @@ func (ex *exchange) unconnected(err error, t *target) work.Outcome {
 	if dialling(err) {
 		return work.Outcome{Class: work.Connect, Message: whose + ": " + reasonOf(err)}
 	}
+	if ex.proxied {
+		return work.Outcome{Class: work.Connect, Message: whose + ": no connection through the proxy"}
+	}
 	if t.url.Scheme == "https" {
 		return work.Outcome{Class: work.TLS, Message: "protocol: the handshake with " + whose + " broke off"}
 	}
@@ -92,7 +95,7 @@ func (ex *exchange) unconnected(err error, t *target) work.Outcome {
 
 func dialling(err error) bool {
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if op, ok := e.(*net.OpError); ok && (op.Op == "dial" || op.Op == "proxyconnect") { //nolint:errorlint // each link of the chain is looked at
+		if op, ok := e.(*net.OpError); ok && (op.Op == "dial" || op.Op == "proxyconnect" || op.Op == "socks connect") { //nolint:errorlint // each link of the chain is looked at
 			return true
 		}
 	}

@@ -67,6 +67,38 @@ func connecting(t *testing.T, address string) *receiver {
 	})
 }
 
+// What a proxy refuses, or answers without sense, is no fault of the receiver's TLS.
+func TestProxiesThatRefuse(t *testing.T) {
+	socks := receiveWith(t, func(c net.Conn, _ *receiver, _ int) {
+		hello := make([]byte, 2)
+		if _, err := io.ReadFull(c, hello); err != nil {
+			return
+		}
+		_, _ = io.ReadFull(c, make([]byte, hello[1])) // the methods on offer
+		say(c, "\x05\x00")
+		_, _ = io.ReadFull(c, make([]byte, 5+len("hooks.example")+2))
+		say(c, "\x05\x05\x00\x01\x00\x00\x00\x00\x00\x00") // connection refused (RFC 1928, section 6)
+	})
+	answers := func(text string) *receiver {
+		return receiveWith(t, func(c net.Conn, _ *receiver, _ int) {
+			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				say(c, text)
+			}
+		})
+	}
+	for name, x := range map[string]struct{ proxy, url string }{
+		"socks":          {strings.Replace(socks.url, "http:", "socks5:", 1), "https://hooks.example/"},
+		"garbage":        {answers("what?\r\n\r\n").url, "https://hooks.example/"},
+		"closed":         {answers("").url, "https://hooks.example/"},
+		"wants password": {answers("HTTP/1.1 407 s3cret\r\nContent-Length: 0\r\n\r\n").url, "http://hooks.example/"},
+	} {
+		o := send(t, newSender(t, Config{Proxy: x.proxy}), request(x.url))
+		if o.Class != work.Connect || o.Status != 0 || strings.Contains(o.Message, "s3cret") || !strings.Contains(o.Message, "proxy") && name != "socks" {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
 // A configured proxy is used, and may be inside; a written inside address is refused
 // all the same.
 func TestConfiguredProxy(t *testing.T) {

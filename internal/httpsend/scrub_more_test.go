@@ -20,9 +20,10 @@ func TestRedirectsThatQuoteTheRequest(t *testing.T) {
 		"https://y--TOK-5542--z.example/":               "",
 		"https://zo%C3%AB.example/":                     "",
 		"https://hooks.example/Grace-Hopper-1906":       "; this one leads to hooks.example",
-		"//127.0.0.1/":                                  "; this one leads to 127.0.0.1",
 		"https://user:hdr-5ecret-771@login.example/":    "; this one leads to login.example",
 		"https://hooks.example:8443/?Grace-Hopper-1906": "; this one leads to hooks.example",
+
+		"//127.0.0.1/": "; this one leads to 127.0.0.1",
 	} {
 		rec := answering(t, "HTTP/1.1 307 X\r\nLocation: "+location+"\r\nContent-Length: 0\r\n\r\n")
 		for _, body := range []string{`{"name":"Grace-Hopper-1906","given":"Zoë"}`, "name=Grace-Hopper-1906,Zoë\n"} {

@@ -45,12 +45,19 @@ func (s *Sender) Send(ctx context.Context, r Request) work.Outcome {
 	}
 	ex := newExchange(ctx, start, r.Timeout)
 	defer ex.close()
+	ex.proxied = s.guard.proxy != nil
 	resp, err := s.roundTrip(ex, v.target, header, r.Body)
 	latency := time.Since(start)
 	var o work.Outcome
-	if err != nil {
+	switch {
+	case err != nil:
 		o = ex.failure(err, v.target)
-	} else {
+	case ex.proxied && resp.StatusCode == http.StatusProxyAuthRequired && v.target.url.Scheme == "http":
+		// Over http a proxy's answer looks like the receiver's. This one cannot be the
+		// receiver's (RFC 9110, section 15.5.8); a proxy's other refusals cannot be told.
+		_ = resp.Body.Close() // nothing of it is wanted
+		o = work.Outcome{Class: work.Connect, Message: errProxy.Error()}
+	default:
 		o = s.answer(ex, resp, r, v.target)
 	}
 	o.Latency = latency
