@@ -26,7 +26,7 @@ func TestRedirectsThatQuoteTheRequest(t *testing.T) {
 		"//127.0.0.1/": "; this one leads to 127.0.0.1",
 	} {
 		rec := answering(t, "HTTP/1.1 307 X\r\nLocation: "+location+"\r\nContent-Length: 0\r\n\r\n")
-		for _, body := range []string{`{"name":"Grace-Hopper-1906","given":"Zoë"}`, "name=Grace-Hopper-1906,Zoë\n"} {
+		for _, body := range []string{`{"name":"Grace-Hopper-1906","given":"Zoë","to":"127.0.0.1"}`, "name=Grace-Hopper-1906,Zoë,127.0.0.1\n"} {
 			r := request(rec.url + "/hook/TOK-5542")
 			r.Headers = map[string]string{"X-Token": "hdr-5ecret-771"}
 			r.Body = []byte(body)
@@ -57,10 +57,12 @@ func TestAnswersThatDecodeBasic(t *testing.T) {
 	}
 }
 
-// A payload of the mark's own word, or of parts of it, is like any other.
+// A payload of the mark's own word, or of parts of it, is like any other, however often
+// it says so.
 func TestScrubTakesTheMarksOwnWord(t *testing.T) {
-	s := &scrubber{body: []byte(`["redacted","acted"]`), json: true}
+	s := &scrubber{json: true}
 	s.addSecret("redact")
+	s.body = []byte("[" + strings.Repeat(`"redacted","acted",`, 500) + "0]")
 	if got := s.scrub("it was redacted, acted [redacted].", false); got != "it was [redacted], [redacted] [[redacted]]." {
 		t.Error(got)
 	}
