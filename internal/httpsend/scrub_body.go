@@ -130,7 +130,8 @@ func find(words map[string]bool, body []byte, looks int) bool {
 		entries = append(entries, entry{word: word, next: *at})
 		*at = int32(len(entries) - 1)
 	}
-	for i := 0; i+minWord <= len(body); i++ {
+	missing := len(words)
+	for i := 0; missing > 0 && i+minWord <= len(body); i++ {
 		for at := &first[slot(body[i:])]; *at != 0; {
 			e := &entries[*at]
 			if looks -= 1 + len(e.word)/32; looks < 0 {
@@ -139,6 +140,7 @@ func find(words map[string]bool, body []byte, looks int) bool {
 			if len(e.word) <= len(body)-i && string(body[i:i+len(e.word)]) == e.word {
 				words[e.word] = true
 				*at = e.next
+				missing--
 				continue
 			}
 			at = &e.next

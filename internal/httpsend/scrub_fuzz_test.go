@@ -16,6 +16,7 @@ func FuzzScrub(f *testing.F) {
 	f.Add("ababababa", `["aba","ababa","baba"]`, "abab", true)
 	f.Add("éa é", `["é\u00e9\/x"]`, "é\xff\xff", true)
 	f.Add("token of abcabcabd-abcabcab", `["abcabcabcabcabd"]`, "-abcabcab!", true)
+	f.Add("an aaabcd", `["aabcdef"]`, "", true)
 	f.Add("row 12345 Zoe", "id,12345,Zoe", "/hook/x", true)
 	f.Add(strings.Repeat("-", 100), `["---","----","-----","------","-------"]`, "--------", false)
 	f.Fuzz(func(t *testing.T, text, body, secret string, more bool) {
