@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
+	"unicode/utf16"
 )
 
 const (
@@ -57,7 +59,10 @@ func (s *scrubber) addURL(u *url.URL) {
 	}
 	s.addSecret(u.RawQuery)
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		_, value, _ := strings.Cut(pair, "=")
+		value, after, ok := strings.Cut(pair, "=")
+		if ok {
+			value = after
+		}
 		s.addSecret(value)
 		if plain, err := url.QueryUnescape(value); err == nil {
 			s.addSecret(plain)
@@ -72,6 +77,11 @@ func tokenLike(part string) bool {
 
 func (s *scrubber) addHeader(value string) {
 	s.addSecret(value)
+	for pair := range strings.SplitSeq(value, ";") { // of a cookie, say
+		if _, part, ok := strings.Cut(pair, "="); ok && tokenLike(strings.TrimSpace(part)) {
+			s.addSecret(strings.TrimSpace(part))
+		}
+	}
 	scheme, token, ok := strings.Cut(strings.TrimSpace(value), " ")
 	if !ok {
 		return
@@ -105,6 +115,9 @@ func otherForms(text string) (forms []string) {
 		if b, err := json.Marshal(text); err == nil {
 			forms = append(forms, string(b[1:len(b)-1]))
 		}
+		if !isASCII(text) {
+			forms = append(forms, inASCII(text))
+		}
 	}
 	if slash {
 		for _, form := range append(forms, text) {
@@ -112,6 +125,26 @@ func otherForms(text string) (forms []string) {
 		}
 	}
 	return forms
+}
+
+// inASCII is how many libraries write JSON: with an escape for each letter beyond ASCII
+// (RFC 8259, section 7).
+func inASCII(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r >= ' ' && r <= '~':
+			b.WriteRune(r)
+		default:
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+		}
+	}
+	return b.String()
 }
 
 // inJSON says whether some of text is, or may be, written otherwise in JSON, and whether

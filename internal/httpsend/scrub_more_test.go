@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,31 @@ func TestBodyThatEndsWhereReadingDoes(t *testing.T) {
 					t.Errorf("keep %d of %d: %d bytes, more %v, %v", keep, size, len(e.text), e.more, e.err)
 				}
 			}
+		}
+	}
+}
+
+// Quotations that say the same in other bytes, and parts of secrets.
+func TestAnswersThatQuoteInOtherForms(t *testing.T) {
+	u, err := url.Parse("https://hooks.example/in?token=Q-9910&BareQ77Secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &target{url: u, host: u.Host}
+	r := Request{
+		Body:    []byte(`{"name":"Zoë Müller","mood":"fine 😀 \"so\"","n":"First Person","n":"Second Person"}`),
+		Headers: map[string]string{"Cookie": "session=sess-66ab; theme=dark"},
+	}
+	for text, want := range map[string]string{
+		`{"name":"Zo\u00eb M\u00fcller"}`:                `{"name":"[redacted]"}`,
+		`no Zoë Müller here`:                             `no [redacted] here`,
+		`{"mood":"fine \ud83d\ude00 \"so\""}`:            `{"mood":"[redacted]"}`,
+		`First Person, Second Person`:                    `[redacted], [redacted]`,
+		`unknown BareQ77Secret of cookie sess-66ab`:      `unknown [redacted] of cookie [redacted]`,
+		`the theme is dark, and so are the dark figures`: `the theme is dark, and so are the dark figures`,
+	} {
+		if got := newScrubber(r, to).scrub(text, false); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 }
