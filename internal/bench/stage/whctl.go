@@ -19,7 +19,7 @@ const GCPercent = "400"
 // off, since a destination that fails is to be met, not avoided.
 const config = `
 policies: {default: {max_in_flight: 32, circuit: {failures: 0}}}
-egress: {require_https: false, allow_cidrs: [127.0.0.1/32]}
+egress: {require_https: false, allow_cidrs: [127.0.0.7/32]}
 keys: {bench: {current: {env: BENCH_KEY}}}
 `
 
