@@ -40,6 +40,8 @@ type Store struct {
 	settings string        // of every transaction
 	limit    *atomic.Int64 // nanoseconds that one wait for the server may take
 	readOnly bool          // the database takes no writes
+	// isolation begins the settings of a transaction that asks for none of its own.
+	isolation string
 	// known: the last enqueue met deliveries that were there before, so the next may too.
 	known atomic.Bool
 }
@@ -93,16 +95,26 @@ func (s *Store) Close() error { return s.db.Close() }
 
 // The driver begins every transaction READ WRITE, past the default that an operator may
 // have set to keep writes out.
-const reachSQL = `SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean`
+const reachSQL = `
+SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean AS read_only,
+       current_setting('default_transaction_isolation') <> 'read committed' AS isolated`
+
+// plainIsolation undoes a default of the role or database under which the statements here
+// would fail each other (40001).
+const plainIsolation = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; "
 
 // reach tries until the server answers a query, for reachWithin. A server that answers
 // with a refusal is not asked again. (The driver's Ping hides the cause of a refusal.)
 func (s *Store) reach(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
+	var isolated bool
 	err := persist(bounded, func() error {
-		return fault(s.db.GetContext(bounded, &s.readOnly, reachSQL))
+		return fault(s.db.QueryRowContext(bounded, reachSQL).Scan(&s.readOnly, &isolated))
 	})
+	if isolated {
+		s.isolation = plainIsolation
+	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: no answer within %s", work.ErrUnreachable, reachWithin)
 	}

@@ -111,8 +111,7 @@ func (c *session) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 func beginning(o driver.TxOptions) (string, error) {
 	text := "BEGIN"
 	switch sql.IsolationLevel(o.Isolation) {
-	case sql.LevelDefault: // not what the role has for one: no statement here expects 40001
-		text += " ISOLATION LEVEL READ COMMITTED"
+	case sql.LevelDefault:
 	case sql.LevelRepeatableRead:
 		text += " ISOLATION LEVEL REPEATABLE READ"
 	default:

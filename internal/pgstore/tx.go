@@ -69,7 +69,11 @@ func (s *Store) once(ctx context.Context, o *sql.TxOptions, f func(tx *sqlx.Tx) 
 	if s.readOnly && (o == nil || !o.ReadOnly) {
 		return errReadOnly
 	}
-	tx, err := s.db.BeginTxx(withSettings(ctx, s.settings), o)
+	settings := s.settings
+	if o == nil || o.Isolation == sql.LevelDefault {
+		settings = s.isolation + settings
+	}
+	tx, err := s.db.BeginTxx(withSettings(ctx, settings), o)
 	if err != nil {
 		return fault(err)
 	}
