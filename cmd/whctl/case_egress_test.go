@@ -58,15 +58,22 @@ func (b *theBench) refused(url, id, classes string, names ...string) {
 	}
 }
 
+// trapped sets a trap on 127.0.0.1, whose port is admitted for public addresses, beside a
+// receiver on 127.0.0.2, which is admitted.
+func (b *theBench) trapped() (port string, r *testbed.Endpoint) {
+	b.t.Helper()
+	_, port, _ = strings.Cut(testbed.Trap(b.t, "127.0.0.1").Address, ":")
+	b.egress("allow_cidrs: [127.0.0.2/32], ports: [443, " + port + "]")
+	return port, b.receiverOn("r", "127.0.0.2")
+}
+
 // H26: an address written out that is inside is dead at once, and says what would admit
 // it. That no connection is made is counted in httpsend (TestNothingLeavesForTheRefused);
 // here the trap stands behind all that lead to 127.0.0.1.
 func TestH26AddressesWrittenOut(t *testing.T) {
 	b := newBench(t)
 	defer b.check()
-	_, p, _ := strings.Cut(testbed.Trap(t, "127.0.0.1").Address, ":")
-	b.egress("allow_cidrs: [127.0.0.2/32], ports: [443, " + p + "]")
-	r := b.receiverOn("r", "127.0.0.2")
+	p, r := b.trapped()
 	good := b.due("r", 3)
 	var urls []string
 	for _, host := range []string{
@@ -102,9 +109,7 @@ func TestH26AddressesWrittenOut(t *testing.T) {
 func TestH28HostsSpelledStrangely(t *testing.T) {
 	b := newBench(t)
 	defer b.check()
-	_, p, _ := strings.Cut(testbed.Trap(t, "127.0.0.1").Address, ":")
-	b.egress("allow_cidrs: [127.0.0.2/32], ports: [443, " + p + "]")
-	r := b.receiverOn("r", "127.0.0.2")
+	p, r := b.trapped()
 	good := b.due("r", 1)
 	var urls []string
 	for _, host := range []string{

@@ -49,7 +49,7 @@ func (l *loader) findFile() (name string, data []byte) {
 	}
 	for _, name := range l.searched() {
 		data, err := l.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || hidden(name) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrPermission) && hidden(name) {
 			continue
 		}
 		if err != nil {
@@ -61,7 +61,7 @@ func (l *loader) findFile() (name string, data []byte) {
 	return "", nil
 }
 
-// hidden says that name lies in a folder that this user may not look into: nobody meant
+// hidden says that name, which could not be read, lies in a folder that this user may not look into: nobody meant
 // it for them. (A file that is there and may not be read is another thing.)
 func hidden(name string) bool {
 	_, err := os.Stat(name)

@@ -103,6 +103,21 @@ func expect(t *testing.T, f *fakeLink, want ...string) {
 	}
 }
 
+// preparing is a session that has prepared Q, and what it speaks to, which has forgotten
+// that.
+func preparing(t *testing.T) (*fakeLink, *session) {
+	t.Helper()
+	f := &fakeLink{pid: 7}
+	c := &session{link: f, greeted: 7, plans: new(plans)}
+	for range 2 {
+		if err := say(t, c, "Q"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heard(f)
+	return f, c
+}
+
 func TestPreparesTheSecondTime(t *testing.T) {
 	f := &fakeLink{pid: 7}
 	c := &session{link: f, greeted: 7, plans: new(plans)}
@@ -122,14 +137,7 @@ func TestPreparesTheSecondTime(t *testing.T) {
 // Statements stay text in a transaction that another process serves, whichever did in
 // the one before, and where nobody knows who greeted.
 func TestPreparesOnlyWithWhoGreeted(t *testing.T) {
-	f := &fakeLink{pid: 7}
-	c := &session{link: f, greeted: 7, plans: new(plans)}
-	for range 2 {
-		if err := say(t, c, "Q"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	heard(f)
+	f, c := preparing(t)
 	f.pid = 8
 	if err := say(t, c, "Q"); err != nil {
 		t.Fatal(err)
@@ -146,14 +154,7 @@ func TestPreparesOnlyWithWhoGreeted(t *testing.T) {
 
 // Outside a transaction of the store, as for a migration's steps, nothing is prepared.
 func TestPreparesNothingOutside(t *testing.T) {
-	f := &fakeLink{pid: 7}
-	c := &session{link: f, greeted: 7, plans: new(plans)}
-	for range 2 {
-		if err := say(t, c, "Q"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	heard(f)
+	f, c := preparing(t)
 	rows, err := c.QueryContext(t.Context(), "Q", oneArg)
 	if err != nil {
 		t.Fatal(err)
