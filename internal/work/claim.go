@@ -13,6 +13,9 @@ type Ask struct {
 	Room          int           // how many may be claimed at most
 	Lease         time.Duration // for how long
 	Suspects      bool          // only those whose last attempt was lost; else only the others
+	// Ticket: the destination has a rate, or its circuit is half open. How many may be
+	// claimed is asked of ClaimRequest.Admit, while no other worker can ask.
+	Ticket bool
 }
 
 // ClaimRequest is one claim: as many deliveries as there are free places.
@@ -21,6 +24,17 @@ type ClaimRequest struct {
 	Asks       []Ask       // rooms add up to at most len(AttemptIDs)
 	AttemptIDs []uuid.UUID // one for each free place
 	InlineMax  int         // payloads up to this many bytes come with the claim; larger ones are left out
+	// Admit is the room for a destination with a ticket, of at most room; Spend its health
+	// after so many have been claimed. asOf is the database's clock. Both are needed only
+	// where an ask has a ticket, and may be called more than once.
+	Admit func(asOf time.Time, h Health, room int) int
+	Spend func(asOf time.Time, h Health, taken int) Health
+}
+
+// ClaimResult is what a claim took.
+type ClaimResult struct {
+	Claimed []Claimed
+	Health  []Health // of the asks with tickets, after the claim; without those that another worker was asking about
 }
 
 // Claimed is a delivery taken under a lease: the start of an attempt, or (Lost)

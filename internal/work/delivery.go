@@ -18,6 +18,7 @@ var (
 	ErrRefused     = errors.New("refused")                   // a guard said no, or a threshold is breached
 	ErrUnknown     = errors.New("outcome of commit unknown") // the link broke before COMMIT was answered
 	ErrData        = errors.New("refused by the database")   // the content of a row, not the way it was written
+	ErrNoWorker    = errors.New("the worker is not known")   // it was silent for too long, and its shares were given away
 )
 
 // BodyKind is what the body of a request is made of.
@@ -94,8 +95,9 @@ type Destination struct {
 	PayloadMax  int64                // bytes, fixed by `destination apply`; 0: the default of 256 KiB
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	Suspects    bool  // it has open deliveries whose last attempt was lost; only with what is due
-	Fault       error // why the row cannot be used as it stands, as after an edit by hand; nil: it can
+	Health      Health // only with what is due
+	Suspects    bool   // it has open deliveries whose last attempt was lost; only with what is due
+	Fault       error  // why the row cannot be used as it stands, as after an edit by hand; nil: it can
 }
 
 // Reference says where a secret value comes from: one of an environment variable
