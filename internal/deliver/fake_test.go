@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -24,6 +25,13 @@ type table struct {
 	claimed  chan int
 	next     int           // seq of what is due again
 	slow     time.Duration // how long a claim takes
+	begun    time.Time
+	surveys  int
+	known    bool          // the worker
+	others   int           // workers
+	rooms    map[int64]int // shares smaller than the cap
+	health   map[int64]work.Health
+	left     int // how often the worker left
 }
 
 type row struct {
@@ -45,7 +53,7 @@ func newTable(rows ...*row) *table {
 	for i, r := range rows {
 		r.seq = i
 	}
-	return &table{rows: rows, recorded: make(chan work.Result, 10000), claimed: make(chan int, 10000)}
+	return &table{begun: time.Now(), health: map[int64]work.Health{}, rows: rows, recorded: make(chan work.Result, 10000), claimed: make(chan int, 10000)}
 }
 
 // due makes n due rows of a destination.
@@ -64,28 +72,81 @@ func (t *table) failing(call string) error {
 	return t.fail(call)
 }
 
-func (t *table) Now(context.Context) (time.Time, error) {
-	return time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC), t.failing("now")
+// asOf is the table's clock: it goes as the test's does.
+func (t *table) asOf() time.Time {
+	return time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC).Add(time.Since(t.begun))
 }
 
-func (t *table) DueDestinations(context.Context) ([]work.Destination, error) {
+func (t *table) Survey(context.Context) (work.Survey, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.surveys++
 	seen := map[int64]bool{}
-	var out []work.Destination
+	out := work.Survey{AsOf: t.asOf()}
 	for _, r := range t.rows {
 		if r.due && !seen[r.destination] {
 			seen[r.destination] = true
 			suspects := slices.ContainsFunc(t.rows, func(o *row) bool { return o.destination == r.destination && o.suspect && o.due })
-			out = append(out, work.Destination{ID: r.destination, Name: fmt.Sprint("d", r.destination), Suspects: suspects})
+			out.Due = append(out.Due, work.Destination{ID: r.destination, Name: fmt.Sprint("d", r.destination), Suspects: suspects, Health: t.of(r.destination)})
 		}
 	}
 	return out, t.failing("scan")
 }
 
-func (t *table) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+// of is the health of a destination.
+func (t *table) of(destination int64) work.Health {
+	h := t.health[destination]
+	h.DestinationID = destination
+	return h
+}
+
+func (t *table) Beat(context.Context, string) (int, bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.known
+	t.known = true
+	return t.others, known, t.failing("beat")
+}
+
+func (t *table) Shares(_ context.Context, _ string, wants []work.Want) ([]work.Share, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.known {
+		return nil, work.ErrNoWorker
+	}
+	var out []work.Share
+	for _, w := range wants {
+		room := w.Cap
+		if most, ok := t.rooms[w.DestinationID]; ok {
+			room = min(room, most)
+		}
+		out = append(out, work.Share{DestinationID: w.DestinationID, Room: room})
+	}
+	return out, t.failing("shares")
+}
+
+func (t *table) Judge(_ context.Context, trials []work.Trial, judge func(time.Time, work.Health, work.Trial) work.Health) ([]work.Health, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []work.Health
+	for _, trial := range trials {
+		h := judge(t.asOf(), t.of(trial.DestinationID), trial)
+		t.health[trial.DestinationID] = h
+		out = append(out, h)
+	}
+	return out, t.failing("judge")
+}
+
+func (t *table) Leave(context.Context, string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left++
+	return t.failing("leave")
+}
+
+func (t *table) Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResult, error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // as a claim that was broken off: nothing was stored
+		return work.ClaimResult{}, context.Cause(ctx) // as a claim that was broken off: nothing was stored
 	}
 	if t.slow > 0 {
 		<-time.After(t.slow)
@@ -94,11 +155,22 @@ func (t *table) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 	defer t.mu.Unlock()
 	t.claims++
 	if err := t.failing("claim"); err != nil {
-		return nil, err
+		return work.ClaimResult{}, err
+	}
+	if !t.known {
+		return work.ClaimResult{}, work.ErrNoWorker
 	}
 	var out []work.Claimed
+	var healths []work.Health
 	for _, a := range r.Asks {
 		room := a.Room
+		h := t.of(a.DestinationID)
+		if a.Ticket {
+			room = r.Admit(t.asOf(), h, room)
+		} else if !h.Pause.At.IsZero() || h.Openings > 0 || h.HeldUntil.After(t.asOf()) {
+			room = 0
+		}
+		before := len(out)
 		for _, i := range t.inOrder() {
 			row := t.rows[i]
 			if room == 0 || row.destination != a.DestinationID || !row.due || row.lease || row.foreign || row.suspect != a.Suspects {
@@ -118,9 +190,14 @@ func (t *table) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 			}
 			out = append(out, c)
 		}
+		if a.Ticket {
+			h = r.Spend(t.asOf(), h, len(out)-before)
+			t.health[a.DestinationID] = h
+			healths = append(healths, h)
+		}
 	}
 	t.claimed <- len(out)
-	return out, nil
+	return work.ClaimResult{Claimed: out, Health: healths}, nil
 }
 
 // inOrder is the places of the rows in the order of their due times.
@@ -164,16 +241,17 @@ func (t *table) Record(_ context.Context, _ string, results []work.Result) ([]wo
 func (t *table) Backlog(context.Context) ([]work.Backlog, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var n int64
+	n := map[int64]int64{}
 	for _, r := range t.rows {
 		if r.due && !r.lease && !r.foreign {
-			n++
+			n[r.destination]++
 		}
 	}
-	if n == 0 {
-		return nil, t.failing("backlog")
+	var out []work.Backlog
+	for _, id := range slices.Sorted(maps.Keys(n)) {
+		out = append(out, work.Backlog{DestinationID: id, Due: n[id], OldestAge: time.Minute})
 	}
-	return []work.Backlog{{DestinationID: 1, Due: n, OldestAge: time.Minute}}, t.failing("backlog")
+	return out, t.failing("backlog")
 }
 
 // answering is what a receiver does with each request.

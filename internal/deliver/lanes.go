@@ -21,23 +21,44 @@ const (
 // lane is a destination with due work, as this run sees it.
 type lane struct {
 	destination work.Destination
-	endpoint    Endpoint
-	cap         int       // requests in flight at most
+	to          *Endpoint // what it is now; those in flight keep the one that they began with
+	health      work.Health
+	room        int       // requests in flight at most: this run's share of the cap of all workers
+	asked       bool      // a share was asked for
 	busy        int       // places it holds
+	upTo        int       // places that it may hold after the claim that is being made
 	mark        time.Time // the largest due time claimed since the last scan
 	dry         bool      // a claim since the last scan found less than it asked for
 	held        error     // why nothing is claimed for it in this run
+	retired     time.Time // when it came to be held by a fault that may pass; zero: it may not
+	shut        time.Time // until then another worker is asking about its ticket
 	// Suspects, whose last attempt was lost, go one at a time: one that kills its worker
 	// must not take others with it again and again.
 	suspects    bool // there may be some
 	suspectBusy bool // one is under way
 }
 
-func (la *lane) wants() bool {
-	return la.held == nil && la.busy < la.cap && (!la.dry || la.wantsSuspect())
-}
+// has says that there may be something to claim, if only it is allowed.
+func (la *lane) has() bool { return la.held == nil && (!la.dry || la.wantsSuspect()) }
 
 func (la *lane) wantsSuspect() bool { return la.suspects && !la.suspectBusy }
+
+// limit is how many requests may be in flight.
+func (la *lane) limit() int { return min(la.room, la.to.Policy.MaxInFlight) }
+
+func (la *lane) ticket() bool { return la.to.Policy.NeedsTicket(la.health) }
+
+// open says that something may be claimed at now, the database's clock, and how many
+// places it may hold then.
+func (la *lane) open(now time.Time) bool {
+	free := la.limit() - la.busy
+	if !la.has() || free <= 0 || la.shut.After(now) {
+		return false
+	}
+	free = min(free, la.to.Policy.Admit(la.health, now).Room)
+	la.upTo = la.busy + free
+	return free > 0
+}
 
 // lanes are all destinations met in a run.
 type lanes struct {
@@ -45,6 +66,7 @@ type lanes struct {
 	order   []*lane // those with work by the last scan, the one that waited longest first
 	next    int     // where the next claim begins, so that many lanes take turns
 	scanned time.Time
+	cost    time.Duration // how long the last scan took
 	// moved: since the last scan something was claimed, given back or due again at
 	// once, so that another scan may find what the marks now hide.
 	moved bool
@@ -62,27 +84,20 @@ func (l *lanes) held() error {
 	return errors.Join(all...)
 }
 
-// asks shares free places among the lanes that have work: the emptiest first, so that
-// each gets the same number of requests in flight as far as its cap and its work go.
-func (l *lanes) asks(free int) []work.Ask {
+// asks shares free places among the lanes that have work and may go on at now: the
+// emptiest first, so that each gets the same number of requests in flight as far as its
+// cap and its work go.
+func (l *lanes) asks(free int, now time.Time) []work.Ask {
 	ready := make([]*lane, 0, min(len(l.order), maxAsks))
-	for i := range l.order {
-		la := l.order[(l.next+i)%len(l.order)]
-		if la.wants() && len(ready) < maxAsks {
+	for i := 0; i < len(l.order) && len(ready) < maxAsks; i++ {
+		if la := l.order[(l.next+i)%len(l.order)]; la.open(now) {
 			ready = append(ready, la)
 		}
 	}
 	rooms := share(free, ready)
 	var asks []work.Ask
 	for i, la := range ready {
-		room := rooms[i]
-		if room > 0 && la.wantsSuspect() {
-			asks = append(asks, work.Ask{DestinationID: la.destination.ID, Room: 1, Lease: la.endpoint.Policy.Lease, Suspects: true})
-			room--
-		}
-		if room > 0 && !la.dry {
-			asks = append(asks, work.Ask{DestinationID: la.destination.ID, Mark: la.mark, Room: room, Lease: la.endpoint.Policy.Lease})
-		}
+		asks = la.ask(asks, rooms[i])
 	}
 	if len(l.order) > 0 {
 		l.next = (l.next + max(1, len(asks))) % len(l.order)
@@ -90,18 +105,37 @@ func (l *lanes) asks(free int) []work.Ask {
 	return asks
 }
 
+// ask adds what a lane asks for with room places. With a ticket it is one ask: its room
+// is what the ticket is good for.
+func (la *lane) ask(asks []work.Ask, room int) []work.Ask {
+	a := work.Ask{DestinationID: la.destination.ID, Lease: la.to.Policy.Lease, Ticket: la.ticket()}
+	if room > 0 && la.wantsSuspect() {
+		a.Room, a.Suspects = 1, true
+		asks = append(asks, a)
+		room--
+		if a.Ticket {
+			return asks
+		}
+	}
+	if room > 0 && !la.dry {
+		a.Room, a.Suspects, a.Mark = room, false, la.mark
+		asks = append(asks, a)
+	}
+	return asks
+}
+
 // share fills free places up to one level: no lane gets a further place while another
-// one, below its cap, holds fewer. Ties go to the lanes in front.
+// one, that may hold more, holds fewer. Ties go to the lanes in front.
 func share(free int, ready []*lane) []int {
 	rooms := make([]int, len(ready))
 	need := func(level int) (sum int) {
 		for _, la := range ready {
-			sum += max(0, min(level, la.cap)-la.busy)
+			sum += max(0, min(level, la.upTo)-la.busy)
 		}
 		return sum
 	}
 	// The highest level that does not need more than what is free.
-	lo, hi := 0, topCap(ready)
+	lo, hi := 0, top(ready)
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
 		if need(mid) <= free {
@@ -112,14 +146,14 @@ func share(free int, ready []*lane) []int {
 	}
 	left := free
 	for i, la := range ready {
-		rooms[i] = max(0, min(lo, la.cap)-la.busy)
+		rooms[i] = max(0, min(lo, la.upTo)-la.busy)
 		left -= rooms[i]
 	}
 	for i, la := range ready {
 		if left == 0 {
 			break
 		}
-		if la.busy <= lo && lo < la.cap {
+		if la.busy <= lo && lo < la.upTo {
 			rooms[i]++
 			left--
 		}
@@ -127,9 +161,9 @@ func share(free int, ready []*lane) []int {
 	return rooms
 }
 
-func topCap(ready []*lane) (top int) {
+func top(ready []*lane) (top int) {
 	for _, la := range ready {
-		top = max(top, la.cap)
+		top = max(top, la.upTo)
 	}
 	return top
 }

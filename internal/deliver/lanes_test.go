@@ -2,9 +2,11 @@ package deliver
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"example.com/whctl/internal/policy"
 	"example.com/whctl/internal/work"
 )
 
@@ -38,7 +40,7 @@ func TestShare(t *testing.T) {
 func ready(lanes [][2]int) []*lane {
 	var out []*lane
 	for _, l := range lanes {
-		out = append(out, &lane{busy: l[0], cap: l[1]})
+		out = append(out, &lane{busy: l[0], upTo: l[1]})
 	}
 	return out
 }
@@ -79,11 +81,11 @@ func TestShareIsFair(t *testing.T) {
 func TestLanesTakeTurns(t *testing.T) {
 	var l lanes
 	for i := range 10 {
-		l.order = append(l.order, &lane{destination: work.Destination{ID: int64(i)}, cap: 5})
+		l.order = append(l.order, &lane{destination: work.Destination{ID: int64(i)}, to: &Endpoint{Policy: policy.Default()}, room: 5})
 	}
 	asked := map[int64]bool{}
 	for range 5 {
-		for _, a := range l.asks(2) {
+		for _, a := range l.asks(2, time.Time{}) {
 			asked[a.DestinationID] = true
 		}
 	}

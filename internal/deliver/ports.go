@@ -13,24 +13,42 @@ import (
 // while the database is out of reach; an error that wraps work.ErrUnreachable means
 // that they gave up.
 type Store interface {
-	// Now is the database's clock.
-	Now(ctx context.Context) (time.Time, error)
-	// DueDestinations lists who has something due, the one that waited longest first.
-	DueDestinations(ctx context.Context) ([]work.Destination, error)
-	// Claim starts attempts, at most as many as there are attempt ids. On an error none
-	// of them is sent.
-	Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error)
+	Claims
+	Healths
 	// Payload reads what a claim left out.
 	Payload(ctx context.Context, id int64) ([]byte, error)
-	// Record writes results; a repeat changes nothing.
-	Record(ctx context.Context, owner string, results []work.Result) ([]work.Fate, error)
 	// Backlog counts what is due and not leased.
 	Backlog(ctx context.Context) ([]work.Backlog, error)
 }
 
+// Claims are the way of a delivery through a run.
+type Claims interface {
+	// Survey lists who has something due, the one that waited longest first.
+	Survey(ctx context.Context) (work.Survey, error)
+	// Claim starts attempts, at most as many as there are attempt ids. On an error none
+	// of them is sent. A worker that has not made itself known gets work.ErrNoWorker.
+	Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResult, error)
+	// Record writes results; a repeat changes nothing.
+	Record(ctx context.Context, owner string, results []work.Result) ([]work.Fate, error)
+}
+
+// Healths are what all workers share about destinations.
+type Healths interface {
+	// Beat makes a worker known, tells how many others there are, and whether it was known.
+	Beat(ctx context.Context, owner string) (others int, known bool, err error)
+	// Shares asks for places in the destinations' caps, and gives up those that are not
+	// named. A worker that has not made itself known gets work.ErrNoWorker.
+	Shares(ctx context.Context, owner string, wants []work.Want) ([]work.Share, error)
+	// Judge changes the health of destinations, each while nobody else does, and answers
+	// with what it is now.
+	Judge(ctx context.Context, trials []work.Trial, judge func(asOf time.Time, h work.Health, t work.Trial) work.Health) ([]work.Health, error)
+	// Leave gives up what a worker had.
+	Leave(ctx context.Context, owner string) error
+}
+
 // Endpoint is a destination made ready for sending.
 type Endpoint struct {
-	Policy policy.Policy
+	Policy policy.Policy // with the limits of the destination where it has its own
 	// Send makes one request and answers with its outcome, whatever happens. It ends
 	// within timeout, or soon after ctx does.
 	Send func(ctx context.Context, c work.Claimed, body []byte, timeout time.Duration) work.Outcome
@@ -44,6 +62,10 @@ type Options struct {
 	MaxTime      time.Duration // nothing is claimed after it; 0: no bound
 	Grace        time.Duration // how long a stop waits for requests in flight
 	Destinations []string      // only these, where there are any
+	// PayloadMemory is how many bytes of payloads are held at a time; 0: 16 MiB.
+	PayloadMemory int64
+	// Wake tells a worker that something may have become due; for Serve only.
+	Wake <-chan struct{}
 	// Endpoint makes a destination ready. An error holds its deliveries back, untouched.
 	Endpoint func(d work.Destination) (Endpoint, error)
 	// Guard is the question whether a delivery is still to be sent; nil, itself or what it

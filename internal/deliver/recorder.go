@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -14,36 +15,49 @@ const (
 	maxGroup = 500
 	// gatherFor is how long a recording waits for more results to come in.
 	gatherFor = 5 * time.Millisecond
+	// recordAgain is the wait between two tries to record in a worker that stays; the
+	// store has tried for a while by itself.
+	recordAgain = time.Second
 )
 
 // settled is a group of results that were recorded, or that could not be.
 type settled struct {
-	done  []done
-	fates []work.Fate
-	err   error
+	done   []done
+	fates  []work.Fate
+	health []work.Health // of destinations that it changed, or looked into
+	err    error
 }
 
 // recorder writes results in groups: while one group is written the next one forms.
 type recorder struct {
 	store   Store
-	owner   string
-	flying  atomic.Int64 // deliveries claimed and not settled
-	results chan done
-	settled chan settled
-	ended   chan struct{}
+	o       Options
+	patient bool // the database is tried until it answers, or until hurry
+	// troubled are destinations that a success would change something about.
+	troubled map[int64]bool
+	flying   atomic.Int64 // deliveries claimed and not settled
+	results  chan done
+	settled  chan settled
+	ended    chan struct{}
+	urgent   chan struct{} // closed by hurry
 }
 
-func startRecorder(ctx context.Context, store Store, o Options) *recorder {
+func startRecorder(ctx context.Context, store Store, o Options, patient bool) *recorder {
 	r := &recorder{
-		store: store, owner: o.Owner,
+		store: store, o: o, patient: patient,
 		// Senders and the run never wait for each other: there is room for every place.
-		results: make(chan done, o.Places+1),
-		settled: make(chan settled, o.Places+1),
-		ended:   make(chan struct{}),
+		results:  make(chan done, o.Places+1),
+		settled:  make(chan settled, o.Places+1),
+		ended:    make(chan struct{}),
+		urgent:   make(chan struct{}),
+		troubled: make(map[int64]bool),
 	}
 	go r.work(ctx)
 	return r
 }
+
+// hurry ends the patience with a database that does not answer.
+func (r *recorder) hurry() { close(r.urgent) }
 
 // stop ends the recorder when all that was claimed has been settled.
 func (r *recorder) stop() {
@@ -64,6 +78,7 @@ func (r *recorder) work(ctx context.Context) {
 			if fatal(s.err) {
 				lost = s.err
 			}
+			r.judge(ctx, &s)
 			r.settled <- s
 		}
 	}
@@ -110,12 +125,27 @@ func (r *recorder) record(ctx context.Context, group []done) []settled {
 	for i, d := range group {
 		results[i] = d.result()
 	}
-	fates, err := r.store.Record(ctx, r.owner, results)
+	fates, err := r.store.Record(ctx, r.o.Owner, results)
+	for r.patient && errors.Is(err, work.ErrUnreachable) && r.again() {
+		fates, err = r.store.Record(ctx, r.o.Owner, results)
+	}
 	if err == nil || fatal(err) || len(group) == 1 {
 		return []settled{{done: group, fates: fates, err: err}}
 	}
 	half := len(group) / 2
 	return append(r.record(ctx, group[:half]), r.record(ctx, group[half:])...)
+}
+
+// again waits a moment; false means that there is no time for it.
+func (r *recorder) again() bool {
+	t := time.NewTimer(recordAgain)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.urgent:
+		return false
+	}
 }
 
 // result is d in the words of the work table.

@@ -314,7 +314,7 @@ func (p *pickyTable) Record(ctx context.Context, owner string, results []work.Re
 }
 
 func TestLostDatabaseEndsTheRun(t *testing.T) {
-	for _, broken := range []string{"now", "scan", "claim", "record"} {
+	for _, broken := range []string{"scan", "beat", "shares", "claim", "record"} {
 		t.Run(broken, func(t *testing.T) {
 			store := newTable(due(1, 40)...)
 			store.fail = func(call string) error {
@@ -337,7 +337,7 @@ func TestLostDatabaseEndsTheRun(t *testing.T) {
 func TestLargePayloadsAreReadWithinABudget(t *testing.T) {
 	rows := due(1, 6)
 	for _, r := range rows {
-		r.bytes = payloadBudget // one at a time
+		r.bytes = payloadMemory // one at a time
 	}
 	var held, most atomic.Int64
 	sum := once(t, t.Context(), newTable(rows...), options(6, func(ctx context.Context, c work.Claimed) work.Outcome {

@@ -13,9 +13,26 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-// done is what became of one claimed delivery, on its way to be recorded.
+const (
+	// payloadMemory is how many bytes of payloads are held at a time, unless told otherwise.
+	payloadMemory = 16 << 20
+	// inlineMax is the size up to which a payload comes with its claim, where there is
+	// memory for as many as there are places; larger ones are read one by one.
+	inlineMax = 32 << 10
+)
+
+// job is a claimed delivery to be carried out.
+type job struct {
+	claimed work.Claimed
+	to      *Endpoint
+	begun   time.Time // when its claim was sent
+	clean   bool      // nothing was known against its destination
+	probe   bool      // it tries out its destination's circuit
+}
+
+// done is what became of a job, on its way to be recorded.
 type done struct {
-	claimed  work.Claimed
+	job
 	outcome  work.Outcome
 	decision policy.Decision
 	retired  error // why its destination gets nothing more in this run; nil: it does
@@ -23,18 +40,27 @@ type done struct {
 
 // senders carry out what was claimed, each delivery on its own goroutine.
 type senders struct {
-	store   Store
-	o       Options
-	results chan<- done
-	budget  *semaphore.Weighted // of payload bytes read apart from their claims
-	asking  *semaphore.Weighted // of questions to the database beside claims and records
-	stop    context.Context     // ended: nothing new is sent
-	flight  context.Context     // ended: what is in flight is broken off
-	cut     context.CancelFunc
+	store     Store
+	o         Options
+	results   chan<- done
+	apart     int64               // bytes of payloads that are read apart from their claims, at a time
+	budget    *semaphore.Weighted // of them
+	asking    *semaphore.Weighted // of questions to the database beside claims and records
+	inlineMax int                 // bytes of a payload that come with its claim
+	stop      context.Context     // ended: nothing new is sent
+	flight    context.Context     // ended: what is in flight is broken off
+	cut       context.CancelFunc
 }
 
 func newSenders(inner, stop context.Context, store Store, o Options, results chan<- done) *senders {
-	s := &senders{store: store, o: o, results: results, budget: semaphore.NewWeighted(payloadBudget), asking: semaphore.NewWeighted(1), stop: stop}
+	memory := o.PayloadMemory
+	if memory == 0 {
+		memory = payloadMemory
+	}
+	s := &senders{store: store, o: o, results: results, asking: semaphore.NewWeighted(1), stop: stop}
+	s.inlineMax = int(min(inlineMax, memory/2/int64(o.Places)))
+	s.apart = memory - int64(s.inlineMax)*int64(o.Places)
+	s.budget = semaphore.NewWeighted(s.apart)
 	s.flight, s.cut = context.WithCancel(inner)
 	return s
 }
@@ -42,34 +68,35 @@ func newSenders(inner, stop context.Context, store Store, o Options, results cha
 // breakOff ends what is in flight; its effect is unknown then.
 func (s *senders) breakOff() { s.cut() }
 
-// start carries out one claim that was sent at begun. It never blocks: the channel
-// holds as many results as there are places.
-func (s *senders) start(c work.Claimed, to Endpoint, begun time.Time) {
+// start carries out a job. It never blocks: the channel holds as many results as there
+// are places.
+func (s *senders) start(j job) {
 	switch {
-	case c.Lost:
-		s.finish(c, to, work.Outcome{Class: work.Lost, Message: "the worker was lost: its lease ran out without a result"})
-	case c.Expired:
-		s.results <- done{claimed: c, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonNotAfter, Why: "not_after has passed"}}
+	case j.claimed.Lost:
+		s.finish(j, work.Outcome{Class: work.Lost, Message: "the worker was lost: its lease ran out without a result"})
+	case j.claimed.Expired:
+		s.results <- done{job: j, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonNotAfter, Why: "not_after has passed"}}
 	default:
-		go s.attempt(c, to, begun)
+		go s.attempt(j)
 	}
 }
 
-func (s *senders) attempt(c work.Claimed, to Endpoint, begun time.Time) {
-	if ask := s.guard(c); ask != nil {
+func (s *senders) attempt(j job) {
+	c, to := &j.claimed, j.to
+	if ask := s.guard(*c); ask != nil {
 		wanted, err := s.wanted(ask)
 		if err != nil {
-			s.giveBack(c, "its guard could not be checked", err)
+			s.giveBack(j, "its guard could not be checked", err)
 			return
 		}
 		if !wanted {
-			s.results <- done{claimed: c, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonGuard, Why: "its guard says that it is no longer wanted"}}
+			s.results <- done{job: j, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonGuard, Why: "its guard says that it is no longer wanted"}}
 			return
 		}
 	}
-	payload, free, err := s.payload(c)
+	payload, free, err := s.payload(*c)
 	if err != nil {
-		s.giveBack(c, "its payload could not be read", err)
+		s.giveBack(j, "its payload could not be read", err)
 		return
 	}
 	defer free()
@@ -80,28 +107,28 @@ func (s *senders) attempt(c work.Claimed, to Endpoint, begun time.Time) {
 	}
 	body, err := c.Envelope.Bytes(kind)
 	if err != nil {
-		s.finish(c, to, work.Outcome{Class: work.Invalid, Message: err.Error()})
+		s.finish(j, work.Outcome{Class: work.Invalid, Message: err.Error()})
 		return
 	}
-	left := to.Policy.Lease - time.Since(begun) - to.Policy.WriteMargin
+	left := to.Policy.Lease - time.Since(j.begun) - to.Policy.WriteMargin
 	if left < to.Policy.Timeout {
 		var retired error
-		if c.PayloadBytes <= inlineMax {
+		if c.PayloadBytes <= s.inlineMax {
 			retired = errShortLease
 		}
-		s.release(c, errShortLease.Error(), retired)
+		s.release(j, errShortLease.Error(), retired)
 		return
 	}
 	if s.stop.Err() != nil {
-		s.release(c, "the run was stopped", nil)
+		s.release(j, "the run was stopped", nil)
 		return
 	}
-	outcome := to.Send(s.flight, c, body, to.Policy.Timeout)
+	outcome := to.Send(s.flight, *c, body, to.Policy.Timeout)
 	if outcome.Class == work.Lost && outcome.Unsent {
-		s.release(c, "the run was stopped", nil)
+		s.release(j, "the run was stopped", nil)
 		return
 	}
-	s.finish(c, to, outcome)
+	s.finish(j, outcome)
 }
 
 // guard is the question about c; nil where it has no guard, and waits for nobody's.
@@ -127,7 +154,7 @@ func (s *senders) payload(c work.Claimed) ([]byte, func(), error) {
 	if c.Envelope.Payload != nil || c.PayloadBytes == 0 {
 		return c.Envelope.Payload, func() {}, nil
 	}
-	n := min(int64(c.PayloadBytes), payloadBudget)
+	n := min(int64(c.PayloadBytes), s.apart)
 	if err := s.budget.Acquire(s.stop, n); err != nil {
 		return nil, nil, err
 	}
@@ -147,19 +174,19 @@ func (s *senders) read(id int64) ([]byte, error) {
 	return s.store.Payload(s.flight, id)
 }
 
-func (s *senders) finish(c work.Claimed, to Endpoint, o work.Outcome) {
-	s.results <- done{claimed: slim(c), outcome: o, decision: to.Policy.Decide(o, c.Attempt, s.o.Random)}
+func (s *senders) finish(j job, o work.Outcome) {
+	s.results <- done{job: j.slim(), outcome: o, decision: j.to.Policy.Decide(o, j.claimed.Attempt, s.o.Random)}
 }
 
 // giveBack gives back what could not be made ready. Unless the run was being stopped,
 // its destination gets nothing more in this run, which would only meet the same again.
-func (s *senders) giveBack(c work.Claimed, what string, err error) {
+func (s *senders) giveBack(j job, what string, err error) {
 	err = fmt.Errorf("%s: %w", what, err)
 	if s.stop.Err() != nil {
-		s.release(c, err.Error(), nil)
+		s.release(j, err.Error(), nil)
 		return
 	}
-	s.release(c, err.Error(), err)
+	s.release(j, err.Error(), err)
 }
 
 // errShortLease retires a destination without a fault: time was lost between the claim
@@ -167,14 +194,14 @@ func (s *senders) giveBack(c work.Claimed, what string, err error) {
 var errShortLease = errors.New("too little of its lease is left to send it")
 
 // release gives back a delivery that was provably not sent.
-func (s *senders) release(c work.Claimed, why string, retired error) {
-	s.results <- done{claimed: slim(c), decision: policy.Decision{Verdict: policy.Release, Why: why}, retired: retired}
+func (s *senders) release(j job, why string, retired error) {
+	s.results <- done{job: j.slim(), decision: policy.Decision{Verdict: policy.Release, Why: why}, retired: retired}
 }
 
 // slim lets go of the payload, which nobody needs after the send.
-func slim(c work.Claimed) work.Claimed {
-	c.Envelope.Payload = nil
-	return c
+func (j job) slim() job {
+	j.claimed.Envelope.Payload = nil
+	return j
 }
 
 // logLevel keeps a run quiet about what goes as it should.

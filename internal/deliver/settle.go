@@ -27,6 +27,9 @@ func (r *run) settleReady() error {
 // the run cannot go on with.
 func (r *run) settle(s settled) error {
 	r.recorder.flying.Add(-int64(len(s.done)))
+	for _, h := range s.health {
+		r.see(h)
+	}
 	for i, d := range s.done {
 		r.busy--
 		la := r.lanes.byID[d.claimed.DestinationID]
@@ -39,7 +42,7 @@ func (r *run) settle(s settled) error {
 		}
 		r.tally.recorded(d, s.fates[i])
 		if d.retired != nil && la.held == nil {
-			la.held = d.retired
+			la.held, la.retired = d.retired, time.Now()
 			r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", d.decision.Why)
 		}
 		if d.claimed.Lost || d.decision.Verdict == policy.Release {
@@ -57,6 +60,17 @@ func (r *run) settle(s settled) error {
 	r.o.Log.Error("a result could not be recorded; its attempt will be closed as lost when the lease ends",
 		"delivery_id", s.done[0].claimed.Envelope.DeliveryID, "error", s.err)
 	return nil
+}
+
+// see takes in a destination's health, and says what has changed for people.
+func (r *run) see(h work.Health) {
+	la := r.lanes.byID[h.DestinationID]
+	before := la.to.Policy.Admit(la.health, r.clock.now())
+	la.health = h
+	now := la.to.Policy.Admit(h, r.clock.now())
+	if now.Hold != before.Hold && (now.Hold == work.HoldPaused || now.Hold == work.HoldCircuit || now.Hold == work.HoldRetryAfter) {
+		r.o.Log.Warn("destination held back", "destination", la.destination.Name, "hold", string(now.Hold), "until", now.Until, "why", now.Why)
+	}
 }
 
 // fatal says that the database will not take any other result either.
@@ -103,6 +117,7 @@ func (r *run) windUp(ctx context.Context, why StoppedBy) error {
 			graceOver = r.graceBegins()
 		case <-graceOver:
 			r.senders.breakOff()
+			r.recorder.hurry()
 			graceOver = nil
 		}
 	}
@@ -130,13 +145,31 @@ func (r *run) countBacklog(ctx context.Context, sum *Summary) {
 	}
 	var due int64
 	for _, b := range left {
-		if len(r.o.Destinations) > 0 && r.lanes.byID[b.DestinationID] == nil {
+		la := r.lanes.byID[b.DestinationID]
+		if len(r.o.Destinations) > 0 && la == nil {
 			continue // not this run's
 		}
 		due += b.Due
 		if sum.OldestDueAge == nil || b.OldestAge > *sum.OldestDueAge {
 			sum.OldestDueAge = &b.OldestAge
 		}
+		if hold := r.heldBack(la, sum.StoppedBy); hold != "" {
+			sum.HeldBack[hold] += b.Due
+		}
 	}
 	sum.DueRemaining = &due
+}
+
+// heldBack is why what is due for a lane was not claimed, "" where it might have been.
+func (r *run) heldBack(la *lane, why StoppedBy) work.Hold {
+	if la == nil || la.held != nil {
+		return ""
+	}
+	if hold := la.to.Policy.Admit(la.health, r.clock.now()).Hold; hold != "" {
+		return hold
+	}
+	if why == Drained && la.limit() <= la.busy {
+		return work.HoldInFlight
+	}
+	return ""
 }

@@ -21,10 +21,11 @@ type Summary struct {
 	Retried       int
 	Dead          int
 	Cancelled     int
-	LostRecovered int    // attempts of lost workers that this run closed
-	Released      int    // claimed, not sent, given back
-	Late          int    // results that came after their lease was taken over, and moved nothing
-	DueRemaining  *int64 // nil: not known
+	LostRecovered int                 // attempts of lost workers that this run closed
+	Released      int                 // claimed, not sent, given back
+	HeldBack      map[work.Hold]int64 // due, and not claimed for a reason of the destination's
+	Late          int                 // results that came after their lease was taken over, and moved nothing
+	DueRemaining  *int64              // nil: not known
 	Latency       Percentiles
 	OldestDueAge  *time.Duration // nil: nothing is due
 	ByClass       map[work.Class]int
@@ -45,7 +46,7 @@ type tally struct {
 
 func newTally(owner string, began time.Time) tally {
 	label, _, _ := strings.Cut(owner, "#")
-	return tally{sum: Summary{WorkerID: label, StartedAt: began, ByClass: make(map[work.Class]int)}}
+	return tally{sum: Summary{WorkerID: label, StartedAt: began, ByClass: make(map[work.Class]int), HeldBack: make(map[work.Hold]int64)}}
 }
 
 func (t *tally) claimed(c work.Claimed) {

@@ -1,4 +1,4 @@
-package policy
+package policy_test
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/whctl/internal/policy"
 	"example.com/whctl/internal/work"
 )
 
@@ -15,31 +16,31 @@ var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 func after(d time.Duration) time.Time { return noon.Add(d) }
 
 func TestAdmit(t *testing.T) {
-	plain := Default()
+	plain := policy.Default()
 	paced := plain
-	paced.Rate = Rate{20, time.Second}
+	paced.Rate = policy.Rate{20, time.Second}
 	off := plain
 	off.Circuit.Failures = 0
 	for name, c := range map[string]struct {
-		policy Policy
+		policy policy.Policy
 		health work.Health
-		want   Admission
+		want   policy.Admission
 	}{
-		"nothing known":           {plain, work.Health{}, Admission{Room: math.MaxInt}},
-		"some failures":           {plain, work.Health{Failures: 19}, Admission{Room: math.MaxInt}},
-		"paused":                  {plain, work.Health{Pause: work.Pause{At: noon, By: "ann", Reason: "moving"}}, Admission{Hold: work.HoldPaused, Why: "paused by ann: moving"}},
-		"paused before all else":  {paced, work.Health{Pause: work.Pause{At: noon}, HeldUntil: after(time.Second)}, Admission{Hold: work.HoldPaused, Why: "paused by : "}},
-		"asked for a pause":       {plain, work.Health{HeldUntil: after(1)}, Admission{Hold: work.HoldRetryAfter, Until: after(1), Why: "the receiver asked for a pause"}},
-		"its pause is over":       {plain, work.Health{HeldUntil: noon}, Admission{Room: math.MaxInt}},
-		"circuit open":            {plain, work.Health{Failures: 20, Openings: 1, OpenUntil: after(1)}, Admission{Hold: work.HoldCircuit, Until: after(1), Why: "20 failures in a row"}},
-		"circuit half open":       {plain, work.Health{Openings: 1, OpenUntil: noon}, Admission{Room: 1, Probe: true}},
-		"a probe is under way":    {plain, work.Health{Openings: 1, OpenUntil: noon, ProbeUntil: after(1)}, Admission{Hold: work.HoldCircuit, Until: after(1), Why: "a probe is under way"}},
-		"the probe was lost":      {plain, work.Health{Openings: 1, OpenUntil: noon, ProbeUntil: noon}, Admission{Room: 1, Probe: true}},
-		"circuit turned off":      {off, work.Health{Openings: 1, OpenUntil: after(1)}, Admission{Room: math.MaxInt}},
-		"rate, never used":        {paced, work.Health{}, Admission{Room: 1}},
-		"rate, free again":        {paced, work.Health{NextSlot: noon}, Admission{Room: 1}},
-		"rate, used up":           {paced, work.Health{NextSlot: after(1)}, Admission{Hold: work.HoldRate, Until: after(1), Why: "its rate of 20/s is used up"}},
-		"half open within a rate": {paced, work.Health{Openings: 1, OpenUntil: noon, NextSlot: after(1)}, Admission{Hold: work.HoldRate, Until: after(1), Why: "its rate of 20/s is used up"}},
+		"nothing known":           {plain, work.Health{}, policy.Admission{Room: math.MaxInt}},
+		"some failures":           {plain, work.Health{Failures: 19}, policy.Admission{Room: math.MaxInt}},
+		"paused":                  {plain, work.Health{Pause: work.Pause{At: noon, By: "ann", Reason: "moving"}}, policy.Admission{Hold: work.HoldPaused, Why: "paused by ann: moving"}},
+		"paused before all else":  {paced, work.Health{Pause: work.Pause{At: noon}, HeldUntil: after(time.Second)}, policy.Admission{Hold: work.HoldPaused, Why: "paused by : "}},
+		"asked for a pause":       {plain, work.Health{HeldUntil: after(1)}, policy.Admission{Hold: work.HoldRetryAfter, Until: after(1), Why: "the receiver asked for a pause"}},
+		"its pause is over":       {plain, work.Health{HeldUntil: noon}, policy.Admission{Room: math.MaxInt}},
+		"circuit open":            {plain, work.Health{Failures: 20, Openings: 1, OpenUntil: after(1)}, policy.Admission{Hold: work.HoldCircuit, Until: after(1), Why: "20 failures in a row"}},
+		"circuit half open":       {plain, work.Health{Openings: 1, OpenUntil: noon}, policy.Admission{Room: 1, Probe: true}},
+		"a probe is under way":    {plain, work.Health{Openings: 1, OpenUntil: noon, ProbeUntil: after(1)}, policy.Admission{Hold: work.HoldCircuit, Until: after(1), Why: "a probe is under way"}},
+		"the probe was lost":      {plain, work.Health{Openings: 1, OpenUntil: noon, ProbeUntil: noon}, policy.Admission{Room: 1, Probe: true}},
+		"circuit turned off":      {off, work.Health{Openings: 1, OpenUntil: after(1)}, policy.Admission{Room: math.MaxInt}},
+		"rate, never used":        {paced, work.Health{}, policy.Admission{Room: 1}},
+		"rate, free again":        {paced, work.Health{NextSlot: noon}, policy.Admission{Room: 1}},
+		"rate, used up":           {paced, work.Health{NextSlot: after(1)}, policy.Admission{Hold: work.HoldRate, Until: after(1), Why: "its rate of 20/s is used up"}},
+		"half open within a rate": {paced, work.Health{Openings: 1, OpenUntil: noon, NextSlot: after(1)}, policy.Admission{Hold: work.HoldRate, Until: after(1), Why: "its rate of 20/s is used up"}},
 	} {
 		if got := c.policy.Admit(c.health, noon); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -48,8 +49,8 @@ func TestAdmit(t *testing.T) {
 }
 
 func TestNeedsTicket(t *testing.T) {
-	paced := Policy{Rate: Rate{1, time.Hour}}
-	if !paced.NeedsTicket(work.Health{}) || (Policy{}).NeedsTicket(work.Health{Failures: 3}) || !(Policy{}).NeedsTicket(work.Health{Openings: 1}) {
+	paced := policy.Policy{Rate: policy.Rate{1, time.Hour}}
+	if !paced.NeedsTicket(work.Health{}) || (policy.Policy{}).NeedsTicket(work.Health{Failures: 3}) || !(policy.Policy{}).NeedsTicket(work.Health{Openings: 1}) {
 		t.Error("tickets are for rates and circuits that are not closed, and for nothing else")
 	}
 }
@@ -57,7 +58,7 @@ func TestNeedsTicket(t *testing.T) {
 // Whatever the claims, no window of a rate's time sees more than its number and one.
 func TestRateIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Policy{Rate: Rate{rapid.IntRange(1, 5000).Draw(t, "n"), rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "per")}}
+		p := policy.Policy{Rate: policy.Rate{rapid.IntRange(1, 5000).Draw(t, "n"), rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "per")}}
 		var begun []time.Time
 		h, now := work.Health{}, noon
 		most := int64(p.Rate.Per) / int64(p.Rate.N) * 40
@@ -83,8 +84,8 @@ func TestRateIsNeverExceeded(t *testing.T) {
 
 // A rate that is asked for all the time is used to its end, less what its bursts cost.
 func TestRateIsReached(t *testing.T) {
-	for _, r := range []Rate{{1, time.Second}, {20, time.Second}, {50, time.Second}, {1000, time.Second}, {600, time.Minute}} {
-		p, h, n := Policy{Rate: r}, work.Health{}, 0
+	for _, r := range []policy.Rate{{1, time.Second}, {20, time.Second}, {50, time.Second}, {1000, time.Second}, {600, time.Minute}} {
+		p, h, n := policy.Policy{Rate: r}, work.Health{}, 0
 		end := noon.Add(10 * r.Per)
 		for now := noon; now.Before(end); now = now.Add(r.Per / 10000) {
 			room := p.Admit(h, now).Room
@@ -104,8 +105,8 @@ func outcome(status int) work.Outcome {
 func trial(o ...work.Outcome) work.Trial { return work.Trial{Outcomes: o} }
 
 func TestCircuit(t *testing.T) {
-	p := Default()
-	p.Circuit = Circuit{Failures: 3, OpenFor: 30 * time.Second, OpenMax: time.Minute}
+	p := policy.Default()
+	p.Circuit = policy.Circuit{Failures: 3, OpenFor: 30 * time.Second, OpenMax: time.Minute}
 	p.Lease = time.Minute
 	down, up := outcome(500), outcome(200)
 
@@ -152,7 +153,7 @@ func TestCircuit(t *testing.T) {
 }
 
 func TestRefusalsPause(t *testing.T) {
-	p := Default()
+	p := policy.Default()
 	h := p.Judge(work.Health{}, noon, trial(outcome(401), outcome(403), outcome(401), outcome(401)))
 	if h.Refusals != 4 || !h.Pause.At.IsZero() {
 		t.Fatalf("after four: %+v", h)
@@ -175,7 +176,7 @@ func TestRefusalsPause(t *testing.T) {
 }
 
 func TestRetryAfterHoldsTheDestination(t *testing.T) {
-	p := Default()
+	p := policy.Default()
 	p.RetryAfterMax = time.Hour
 	asked := func(status int, d time.Duration) work.Outcome {
 		o := outcome(status)

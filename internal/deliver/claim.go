@@ -1,0 +1,205 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"example.com/whctl/internal/work"
+)
+
+// keepUp does what is due by the clock: telling the others that this run is there, and
+// looking who has work.
+func (r *run) keepUp(ctx context.Context) error {
+	if r.shares.entered && time.Since(r.shares.beaten) >= beatAfter {
+		if err := r.beat(ctx); err != nil {
+			return err
+		}
+	}
+	if time.Since(r.lanes.scanned) >= rescanAfter {
+		return r.scan(ctx)
+	}
+	return nil
+}
+
+// claim asks the lanes that have work; where none is known to, it looks who has. False
+// means that nothing is due that this run could take now.
+func (r *run) claim(ctx context.Context, free int) (bool, error) {
+	if err := r.keepUp(ctx); err != nil {
+		return false, err
+	}
+	asks, err := r.asks(ctx, free)
+	if err == nil && len(asks) == 0 && r.lanes.stale(r.serve) {
+		if err = r.scan(ctx); err == nil {
+			asks, err = r.asks(ctx, free)
+		}
+	}
+	if err != nil || len(asks) == 0 {
+		return false, err
+	}
+	err = r.take(ctx, asks)
+	if errors.Is(err, work.ErrNoWorker) {
+		r.shares = shares{}
+		return true, r.beat(ctx)
+	}
+	return true, err
+}
+
+// asks makes sure of the shares of the lanes with work before it asks for them.
+func (r *run) asks(ctx context.Context, free int) ([]work.Ask, error) {
+	if r.unasked() {
+		enter := r.reshare
+		if !r.shares.entered {
+			enter = r.beat
+		}
+		if err := enter(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r.lanes.asks(free, r.clock.now()), nil
+}
+
+// take claims and sends.
+func (r *run) take(ctx context.Context, asks []work.Ask) error {
+	admitted := make(map[int64]int)
+	request := work.ClaimRequest{
+		Owner: r.o.Owner, Asks: asks, InlineMax: r.senders.inlineMax,
+		Admit: func(asOf time.Time, h work.Health, room int) int {
+			n := min(room, r.lanes.byID[h.DestinationID].to.Policy.Admit(h, asOf).Room)
+			admitted[h.DestinationID] = n
+			return n
+		},
+		Spend: func(asOf time.Time, h work.Health, taken int) work.Health {
+			return r.lanes.byID[h.DestinationID].to.Policy.Spend(h, asOf, taken)
+		},
+	}
+	for _, a := range asks {
+		for range a.Room {
+			id, err := uuid.NewV7()
+			if err != nil {
+				return fmt.Errorf("make an attempt id: %w", err)
+			}
+			request.AttemptIDs = append(request.AttemptIDs, id)
+		}
+	}
+	sent := time.Now() // the lease is counted from before the claim was sent
+	result, err := r.store.Claim(ctx, request)
+	if err != nil {
+		return err
+	}
+	r.outage.over(r)
+	r.noteClaim(asks, admitted, result)
+	r.recorder.flying.Add(int64(len(result.Claimed)))
+	for _, c := range result.Claimed {
+		la := r.lanes.byID[c.DestinationID]
+		la.busy++
+		r.busy++
+		r.tally.claimed(c)
+		clean := la.health.Clean()
+		r.senders.start(job{claimed: c, to: la.to, begun: sent, clean: clean, probe: !clean && la.ticket() && la.health.Openings > 0})
+	}
+	return nil
+}
+
+// noteClaim moves the marks on and notes which lanes had less than was asked for.
+func (r *run) noteClaim(asks []work.Ask, admitted map[int64]int, result work.ClaimResult) {
+	if len(result.Claimed) > 0 {
+		r.lanes.moved, r.claimed = true, time.Now()
+	}
+	type kind struct {
+		destination int64
+		suspects    bool
+	}
+	got := make(map[kind]int, len(asks))
+	for _, c := range result.Claimed {
+		got[kind{c.DestinationID, c.Suspect}]++
+		if la := r.lanes.byID[c.DestinationID]; c.Due.After(la.mark) && !c.Suspect {
+			la.mark = c.Due
+		}
+	}
+	for _, h := range result.Health {
+		r.lanes.byID[h.DestinationID].health = h
+	}
+	for _, a := range asks {
+		la, n := r.lanes.byID[a.DestinationID], got[kind{a.DestinationID, a.Suspects}]
+		room := a.Room
+		if a.Ticket {
+			if room = admitted[a.DestinationID]; room == 0 {
+				r.turnedAway(la, result)
+				continue
+			}
+		}
+		if a.Suspects {
+			la.suspects, la.suspectBusy = n == room, n == room
+		} else {
+			la.dry = n < room
+		}
+	}
+}
+
+// turnedAway notes that a ticket was good for nothing. Where the destination's health
+// says why, the lane waits for as long as that says; else another worker was asking.
+func (r *run) turnedAway(la *lane, result work.ClaimResult) {
+	if !slices.ContainsFunc(result.Health, func(h work.Health) bool { return h.DestinationID == la.destination.ID }) {
+		la.shut = r.clock.now().Add(shutFor + time.Duration(r.o.Random()*float64(shutFor)))
+	}
+}
+
+// retiredFor is how long a worker that stays leaves a destination alone after a fault of
+// its guard or of reading its payload.
+const retiredFor = 30 * time.Second
+
+// shutFor is how long a run waits at least for another that asks about the same ticket.
+const shutFor = 3 * time.Millisecond
+
+// scan looks who has work, and forgets the marks.
+func (r *run) scan(ctx context.Context) error {
+	began := time.Now()
+	survey, err := r.store.Survey(ctx)
+	if err != nil {
+		return err
+	}
+	r.clock.set(survey.AsOf)
+	r.nextDue = survey.NextDue
+	r.lanes.order = r.lanes.order[:0]
+	for _, d := range survey.Due {
+		if len(r.o.Destinations) > 0 && !slices.Contains(r.o.Destinations, d.Name) {
+			continue
+		}
+		la := r.lanes.byID[d.ID]
+		if la == nil {
+			la = &lane{}
+			r.lanes.byID[d.ID] = la
+		}
+		la.health = d.Health
+		r.refresh(la, d)
+		if r.serve && la.held != nil && !la.retired.IsZero() && time.Since(la.retired) >= retiredFor {
+			la.held, la.retired = nil, time.Time{}
+		}
+		la.mark, la.dry, la.suspects = time.Time{}, false, d.Suspects
+		r.lanes.order = append(r.lanes.order, la)
+	}
+	r.lanes.next, r.lanes.moved = 0, false
+	r.lanes.scanned, r.lanes.cost = time.Now(), time.Since(began)
+	r.outage.over(r)
+	return nil
+}
+
+// refresh makes a lane's endpoint ready where its destination is new or has changed.
+func (r *run) refresh(la *lane, d work.Destination) {
+	if la.to != nil && la.destination.ID == d.ID && la.destination.UpdatedAt.Equal(d.UpdatedAt) {
+		return
+	}
+	la.destination = d
+	to, err := r.o.Endpoint(d)
+	la.held = err
+	if err != nil && la.to != nil {
+		return // those in flight go on with what they began with
+	}
+	la.to = &to
+	la.asked = false
+}

@@ -1,0 +1,108 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"example.com/whctl/internal/work"
+)
+
+const (
+	// rateWait is how long a bounded run waits for a slot of a rate.
+	rateWait = 5 * time.Second
+	// pollEvery is how often a worker that nobody wakes looks who has work.
+	pollEvery = time.Second
+	// pollShare is the part of the time that looking may take: one in so many.
+	pollShare = 50
+	// never is longer than any wait.
+	never = time.Hour
+)
+
+// pollAfter is how long a worker waits before it looks again who has work.
+func (l *lanes) pollAfter() time.Duration { return max(pollEvery, pollShare*l.cost) }
+
+// stale says that another scan may find something. A worker does not look again at each
+// notice that it gets, when looking is costly.
+func (l *lanes) stale(serve bool) bool {
+	if !serve {
+		return l.moved
+	}
+	since := time.Since(l.scanned)
+	return l.moved && since >= pollShare*l.cost/10 || since >= l.pollAfter()
+}
+
+// next is how long to wait until something may be claimed, as far as that is known, and
+// whether that is worth waiting for by a run that has nothing else to do.
+func (r *run) next() (wait time.Duration, worthwhile bool) {
+	now := r.clock.now()
+	wait = never
+	if r.serve && !r.nextDue.IsZero() {
+		wait = r.nextDue.Sub(now)
+	}
+	for _, la := range r.lanes.order {
+		d, ok := r.lull(la, now)
+		wait, worthwhile = min(wait, d), worthwhile || ok
+	}
+	if r.lanes.moved {
+		wait = min(wait, pollShare*r.lanes.cost/10)
+	}
+	return max(wait, time.Millisecond), worthwhile
+}
+
+// lull is how long a lane with work has to wait, and whether a bounded run would.
+func (r *run) lull(la *lane, now time.Time) (time.Duration, bool) {
+	if !la.has() {
+		return never, false
+	}
+	if la.limit() <= la.busy { // a result, or the next beat, may change that
+		return never, la.busy == 0 && time.Since(r.claimed) < shareWait
+	}
+	if shut := la.shut.Sub(now); shut > 0 {
+		return shut, true
+	}
+	a := la.to.Policy.Admit(la.health, now)
+	if a.Until.IsZero() {
+		return never, false
+	}
+	wait := a.Until.Sub(now)
+	return wait, a.Hold == work.HoldRate && wait <= rateWait
+}
+
+// outage is a time in which the database cannot be reached.
+type outage struct {
+	tries int
+}
+
+// outageWait bounds the wait between two tries to reach the database.
+const outageWait = 5 * time.Second
+
+// passes says that err is one which a worker sits out.
+func (o *outage) passes(err error, r *run) bool {
+	if !r.serve || !errors.Is(err, work.ErrUnreachable) {
+		return false
+	}
+	if o.tries == 0 {
+		r.o.Log.Warn("the database cannot be reached; trying on", "error", err)
+	}
+	o.tries++
+	return true
+}
+
+// over notes that the database answers.
+func (o *outage) over(r *run) {
+	if o.tries > 0 {
+		r.o.Log.Info("the database can be reached again")
+	}
+	o.tries = 0
+}
+
+// pause waits before the database is tried again, and goes on settling.
+func (r *run) pause(ctx context.Context) {
+	t := time.NewTimer(min(time.Duration(r.outage.tries)*time.Second, outageWait))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
