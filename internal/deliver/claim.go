@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"example.com/whctl/internal/policy"
 	"example.com/whctl/internal/work"
 )
 
@@ -196,10 +197,29 @@ func (r *run) refresh(la *lane, d work.Destination) {
 	}
 	la.destination = d
 	to, err := r.o.Endpoint(d)
+	if err == nil {
+		err = ownLimits(&to, d)
+	}
 	la.held = err
 	if err != nil && la.to != nil {
 		return // those in flight go on with what they began with
 	}
 	la.to = &to
 	la.asked = false
+}
+
+// ownLimits puts the limits that a destination has itself in the place of its policy's.
+func ownLimits(to *Endpoint, d work.Destination) error {
+	if d.MaxInFlight > 0 {
+		to.Policy.MaxInFlight = d.MaxInFlight
+	}
+	if d.Rate == "" {
+		return nil
+	}
+	rate, err := policy.ParseRate(d.Rate)
+	if err != nil {
+		return fmt.Errorf("rate: %w", err)
+	}
+	to.Policy.Rate = rate
+	return nil
 }

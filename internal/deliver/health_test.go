@@ -1,0 +1,216 @@
+package deliver
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/work"
+)
+
+// answers makes a receiver that answers with a status.
+func answers(status int, after time.Duration) answering {
+	return func(context.Context, work.Claimed) work.Outcome {
+		return work.Outcome{Class: work.ClassOfStatus(status), Status: status, RetryAfter: after}
+	}
+}
+
+// with changes the policy of all destinations.
+func with(o Options, change func(p *policy.Policy)) Options {
+	inner := o.Endpoint
+	o.Endpoint = func(d work.Destination) (Endpoint, error) {
+		to, err := inner(d)
+		change(&to.Policy)
+		return to, err
+	}
+	return o
+}
+
+func TestCircuitHoldsBack(t *testing.T) {
+	rows := due(1, 200)
+	o := with(options(16, down), func(p *policy.Policy) { p.Circuit.Failures, p.MaxInFlight = 20, 8 })
+	sum := once(t, t.Context(), newTable(rows...), o)
+	if sum.Retried < 20 || sum.Retried > 19+8 || sum.StoppedBy != Drained {
+		t.Errorf("%d attempts, want the 20 and what was in flight: %+v", sum.Retried, sum)
+	}
+	if held := sum.HeldBack[work.HoldCircuit]; held != int64(200-sum.Retried) {
+		t.Errorf("%d held back by the circuit, want the rest", held)
+	}
+}
+
+func TestAnOpenCircuitDoesNotHoldBackOthers(t *testing.T) {
+	rows := append(due(1, 200), due(2, 200)...)
+	o := options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+		if c.DestinationID == 1 {
+			return down(ctx, c)
+		}
+		return ok(ctx, c)
+	})
+	if sum := once(t, t.Context(), newTable(rows...), o); sum.Delivered != 200 {
+		t.Errorf("delivered %d of the other destination's 200", sum.Delivered)
+	}
+}
+
+func TestHalfOpenSendsOneProbe(t *testing.T) {
+	half := work.Health{Openings: 2, Failures: 30, OpenUntil: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
+	store := newTable(due(1, 50)...)
+	store.health[1] = half
+	sum := once(t, t.Context(), store, options(16, down))
+	if sum.Retried != 1 || sum.HeldBack[work.HoldCircuit] != 49 {
+		t.Errorf("a probe that failed: %+v", sum)
+	}
+	if h := store.health[1]; h.Openings != 3 || !h.ProbeUntil.IsZero() {
+		t.Errorf("health after it: %+v", h)
+	}
+	store = newTable(due(1, 50)...)
+	store.health[1] = half
+	if sum := once(t, t.Context(), store, options(16, ok)); sum.Delivered != 50 || !store.health[1].Clean() {
+		t.Errorf("a probe that succeeded: %+v, health %+v", sum, store.health[1])
+	}
+}
+
+// A probe that is given back, or taken over from a lost worker, does not keep the next
+// one from going.
+func TestAProbeThatTellsNothingIsNoEnd(t *testing.T) {
+	rows := due(1, 3)
+	rows[0].lost, rows[0].attempts = true, 1
+	store := newTable(rows...)
+	store.health[1] = work.Health{Openings: 1, OpenUntil: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
+	if sum := once(t, t.Context(), store, options(16, ok)); sum.Delivered != 3 || sum.LostRecovered != 1 {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+func TestRefusedCredentialsPause(t *testing.T) {
+	store := newTable(due(1, 1000)...)
+	o := with(options(64, answers(401, 0)), func(p *policy.Policy) { p.MaxInFlight = 16 })
+	sum := once(t, t.Context(), store, o)
+	if sum.Dead < 5 || sum.Dead > 4+16 || sum.HeldBack[work.HoldPaused] != int64(1000-sum.Dead) {
+		t.Errorf("%d dead, want the five and what was in flight: %+v", sum.Dead, sum)
+	}
+	for i, r := range store.rows {
+		if r.due && r.attempts != 0 {
+			t.Fatalf("row %d is held back with %d attempts burnt", i, r.attempts)
+		}
+	}
+	if p := store.health[1].Pause; p.By != policy.PausedBy {
+		t.Errorf("pause %+v", p)
+	}
+}
+
+func TestRetryAfterHoldsBack(t *testing.T) {
+	store := newTable(due(1, 100)...)
+	o := with(options(64, answers(429, time.Minute)), func(p *policy.Policy) { p.MaxInFlight = 4 })
+	sum := once(t, t.Context(), store, o)
+	if sum.Retried > 4 || sum.HeldBack[work.HoldRetryAfter] != int64(100-sum.Retried) {
+		t.Errorf("summary %+v, want no more than what was in flight", sum)
+	}
+}
+
+func TestRateIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun []time.Time
+		o := with(options(64, func(ctx context.Context, c work.Claimed) work.Outcome {
+			begun = append(begun, time.Now()) // one at a time, at this rate
+			return ok(ctx, c)
+		}), func(p *policy.Policy) { p.Rate = policy.Rate{N: 20, Per: time.Second} })
+		start := time.Now()
+		sum := once(t, t.Context(), newTable(due(1, 100)...), o)
+		if took := time.Since(start); sum.Delivered != 100 || took < 4900*time.Millisecond || took > 6*time.Second {
+			t.Errorf("delivered %d in %s, want 100 in about 5 s", sum.Delivered, took)
+		}
+		for i := 21; i < len(begun); i++ {
+			if begun[i].Sub(begun[i-21]) < time.Second {
+				t.Fatalf("22 requests within %s", begun[i].Sub(begun[i-21]))
+			}
+		}
+	})
+}
+
+// A slot that is minutes away is not waited for.
+func TestASlowRateEndsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := with(options(64, ok), func(p *policy.Policy) { p.Rate = policy.Rate{N: 10, Per: time.Hour} })
+		start := time.Now()
+		sum := once(t, t.Context(), newTable(due(1, 5)...), o)
+		if sum.Delivered != 1 || sum.HeldBack[work.HoldRate] != 4 || time.Since(start) > time.Second {
+			t.Errorf("after %s: %+v", time.Since(start), sum)
+		}
+	})
+}
+
+// Where others use up a destination's cap, a run waits until they give some away.
+func TestWaitsForAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(append(due(1, 20), due(2, 20)...)...)
+		store.others, store.rooms = 1, map[int64]int{1: 0}
+		go func() {
+			<-time.After(2500 * time.Millisecond)
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			store.rooms[1] = 2
+		}()
+		start := time.Now()
+		sum := once(t, t.Context(), store, options(16, ok))
+		if sum.Delivered != 40 || time.Since(start) > 4*time.Second {
+			t.Errorf("after %s: %+v", time.Since(start), sum)
+		}
+	})
+}
+
+func TestAShareThatNeverComesEndsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 20)...)
+		store.others, store.rooms = 1, map[int64]int{1: 0}
+		start := time.Now()
+		sum := once(t, t.Context(), store, options(16, ok))
+		if sum.Claimed != 0 || sum.HeldBack[work.HoldInFlight] != 20 || sum.StoppedBy != Drained {
+			t.Errorf("summary %+v", sum)
+		}
+		if took := time.Since(start); took < shareWait || took > shareWait+2*beatAfter {
+			t.Errorf("it waited %s", took)
+		}
+	})
+}
+
+// A run that was taken for dead makes itself known again and goes on.
+func TestForgottenWorkerComesBack(t *testing.T) {
+	store := newTable(due(1, 100)...)
+	o := options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+		if c.ID == 50 {
+			store.mu.Lock()
+			store.known = false
+			store.mu.Unlock()
+		}
+		return ok(ctx, c)
+	})
+	if sum := once(t, t.Context(), store, o); sum.Delivered != 100 {
+		t.Errorf("summary %+v", sum)
+	}
+	if store.left != 1 {
+		t.Errorf("it left %d times, want once", store.left)
+	}
+}
+
+func TestARunWithNothingToDoIsNotAnnounced(t *testing.T) {
+	store := newTable()
+	once(t, t.Context(), store, options(4, ok))
+	if store.known || store.left != 0 {
+		t.Error("it made itself known, for nothing")
+	}
+}
+
+func TestLimitsOfTheDestinationComeFirst(t *testing.T) {
+	r := &run{o: options(4, ok)}
+	la := &lane{}
+	r.refresh(la, work.Destination{ID: 1, MaxInFlight: 3, Rate: "7/m"})
+	if p := la.to.Policy; p.MaxInFlight != 3 || p.Rate != (policy.Rate{N: 7, Per: time.Minute}) {
+		t.Errorf("policy %+v", p)
+	}
+	r.refresh(la, work.Destination{ID: 1, Rate: "fast", UpdatedAt: time.Unix(1, 0)})
+	if la.held == nil {
+		t.Error("a rate that cannot be read holds nothing back")
+	}
+}
