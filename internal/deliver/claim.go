@@ -34,7 +34,7 @@ func (r *run) claim(ctx context.Context, free int) (bool, error) {
 		return false, err
 	}
 	asks, err := r.asks(ctx, free)
-	if err == nil && len(asks) == 0 && r.lanes.stale(r.serve) {
+	if err == nil && len(asks) == 0 && r.stale() {
 		if err = r.scan(ctx); err == nil {
 			asks, err = r.asks(ctx, free)
 		}

@@ -37,9 +37,10 @@ type table struct {
 type row struct {
 	destination int64
 	due         bool
-	lease       bool // live, of this run
-	lost        bool // leased by another, run out
-	foreign     bool // leased by another, live
+	at          time.Time // when it becomes due; zero: due says all
+	lease       bool      // live, of this run
+	lost        bool      // leased by another, run out
+	foreign     bool      // leased by another, live
 	expired     bool
 	suspect     bool // its last attempt was lost
 	seq         int  // in the order of due times
@@ -84,6 +85,11 @@ func (t *table) Survey(context.Context) (work.Survey, error) {
 	seen := map[int64]bool{}
 	out := work.Survey{AsOf: t.asOf()}
 	for _, r := range t.rows {
+		if !r.at.IsZero() {
+			if r.due = !r.at.After(out.AsOf); !r.due && (out.NextDue.IsZero() || r.at.Before(out.NextDue)) {
+				out.NextDue = r.at
+			}
+		}
 		if r.due && !seen[r.destination] {
 			seen[r.destination] = true
 			suspects := slices.ContainsFunc(t.rows, func(o *row) bool { return o.destination == r.destination && o.suspect && o.due })

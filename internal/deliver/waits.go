@@ -15,6 +15,8 @@ const (
 	pollEvery = time.Second
 	// pollShare is the part of the time that looking may take: one in so many.
 	pollShare = 50
+	// noticeShare is that part where notices come in all the time.
+	noticeShare = 5
 	// never is longer than any wait.
 	never = time.Hour
 )
@@ -24,12 +26,14 @@ func (l *lanes) pollAfter() time.Duration { return max(pollEvery, pollShare*l.co
 
 // stale says that another scan may find something. A worker does not look again at each
 // notice that it gets, when looking is costly.
-func (l *lanes) stale(serve bool) bool {
-	if !serve {
+func (r *run) stale() bool {
+	l := &r.lanes
+	if !r.serve {
 		return l.moved
 	}
 	since := time.Since(l.scanned)
-	return l.moved && since >= pollShare*l.cost/10 || since >= l.pollAfter()
+	becameDue := !r.nextDue.IsZero() && !r.nextDue.After(r.clock.now())
+	return (l.moved || becameDue) && since >= noticeShare*l.cost || since >= l.pollAfter()
 }
 
 // next is how long to wait until something may be claimed, as far as that is known, and
@@ -45,7 +49,7 @@ func (r *run) next() (wait time.Duration, worthwhile bool) {
 		wait, worthwhile = min(wait, d), worthwhile || ok
 	}
 	if r.lanes.moved {
-		wait = min(wait, pollShare*r.lanes.cost/10)
+		wait = min(wait, noticeShare*r.lanes.cost)
 	}
 	return max(wait, time.Millisecond), worthwhile
 }

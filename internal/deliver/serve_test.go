@@ -1,0 +1,218 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/work"
+)
+
+// add puts deliveries into a table under way.
+func (t *table) add(rows ...*row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range rows {
+		r.seq = len(t.rows) + t.next
+		t.rows = append(t.rows, r)
+	}
+}
+
+// serving runs a worker until stop is called, which answers with its summary.
+func serving(t *testing.T, store *table, o Options) (stop func() Summary) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var sum Summary
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		sum, err = Serve(ctx, store, o)
+	}()
+	return func() Summary {
+		cancel()
+		<-ended
+		if err != nil || sum.StoppedBy != Signal {
+			t.Errorf("ended by %s with %v, want by a signal", sum.StoppedBy, err)
+		}
+		return sum
+	}
+}
+
+func TestServeIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, wake := newTable(), make(chan struct{}, 1)
+		sent := make(chan time.Time, 1)
+		o := options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			sent <- time.Now()
+			return ok(ctx, c)
+		})
+		o.Wake = wake
+		stop := serving(t, store, o)
+		synctest.Wait()
+		store.add(due(1, 1)...)
+		wake <- struct{}{}
+		woken := time.Now()
+		if took := (<-sent).Sub(woken); took > 10*time.Millisecond {
+			t.Errorf("sent after %s", took)
+		}
+		if sum := stop(); sum.Delivered != 1 || store.left != 1 {
+			t.Errorf("summary %+v, left %d times", sum, store.left)
+		}
+	})
+}
+
+func TestServePolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable()
+		sent := make(chan time.Time, 1)
+		stop := serving(t, store, options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			sent <- time.Now()
+			return ok(ctx, c)
+		}))
+		synctest.Wait()
+		store.add(due(1, 1)...)
+		added := time.Now()
+		if took := (<-sent).Sub(added); took > pollEvery {
+			t.Errorf("sent after %s without a notice", took)
+		}
+		stop()
+	})
+}
+
+// An idle worker does not look who has work more often than it polls.
+func TestServeDoesNotSpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 10)...)
+		store.health[1] = work.Health{Pause: work.Pause{At: time.Unix(1, 0), By: "ann"}}
+		stop := serving(t, store, options(4, ok))
+		<-time.After(time.Minute)
+		stop()
+		if store.surveys > 65 || store.claims > 2 {
+			t.Errorf("%d scans and %d claims in an idle minute", store.surveys, store.claims)
+		}
+	})
+}
+
+func TestServeWakesForWhatBecomesDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable()
+		sent := make(chan time.Time, 1)
+		stop := serving(t, store, options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			sent <- time.Now()
+			return ok(ctx, c)
+		}))
+		synctest.Wait()
+		due := due(1, 1)
+		due[0].due, due[0].at = false, store.asOf().Add(1300*time.Millisecond)
+		store.add(due...)
+		added := time.Now()
+		if took := (<-sent).Sub(added); took < 1300*time.Millisecond || took > 1310*time.Millisecond {
+			t.Errorf("sent after %s, want at its due time", took)
+		}
+		stop()
+	})
+}
+
+// A worker sits out a database that is away, and goes on.
+func TestServeSurvivesAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 20)...)
+		away := map[string]bool{}
+		store.fail = func(call string) error {
+			if away["all"] {
+				return fmt.Errorf("%s: %w", call, work.ErrUnreachable)
+			}
+			return nil
+		}
+		gone := make(chan struct{})
+		o := with(options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			if c.ID == 10 {
+				store.mu.Lock()
+				away["all"] = true
+				store.mu.Unlock()
+				close(gone)
+			}
+			return ok(ctx, c)
+		}), func(p *policy.Policy) { p.Circuit.Failures = 0 })
+		stop := serving(t, store, o)
+		<-gone
+		<-time.After(time.Minute)
+		store.mu.Lock()
+		away["all"] = false
+		store.mu.Unlock()
+		<-time.After(20 * time.Second)
+		if sum := stop(); sum.Delivered != 20 || sum.Unrecorded != 0 {
+			t.Errorf("summary %+v", sum)
+		}
+	})
+}
+
+// A worker that is stopped while the database is away ends after its grace, and says
+// that something was not recorded.
+func TestServeStopsInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 1)...)
+		store.fail = func(call string) error {
+			if call == "record" {
+				return work.ErrUnreachable
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-time.After(10 * time.Second)
+			cancel()
+		}()
+		o := options(4, ok)
+		o.Grace = 5 * time.Second
+		start := time.Now()
+		sum, err := Serve(ctx, store, o)
+		if took := time.Since(start); took < 15*time.Second || took > 17*time.Second || sum.Unrecorded != 1 || !errors.Is(err, work.ErrUnreachable) {
+			t.Errorf("after %s: %v, %+v", took, err, sum)
+		}
+	})
+}
+
+// What another fault than the database's absence ends is not sat out.
+func TestServeEndsWithoutAGrant(t *testing.T) {
+	store := newTable(due(1, 1)...)
+	store.fail = func(call string) error {
+		if call == "claim" {
+			return work.ErrGrant
+		}
+		return nil
+	}
+	if sum, err := Serve(t.Context(), store, options(4, ok)); !errors.Is(err, work.ErrGrant) || sum.StoppedBy != Failed {
+		t.Errorf("%v, %+v", err, sum)
+	}
+}
+
+// A destination whose guard failed is tried again after a while.
+func TestServeForgivesAGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 3)...)
+		broken := true
+		o := options(4, ok)
+		o.Guard = func(work.Claimed) func(context.Context) (bool, error) {
+			return func(context.Context) (bool, error) {
+				if broken {
+					return false, errors.New("no table")
+				}
+				return true, nil
+			}
+		}
+		stop := serving(t, store, o)
+		<-time.After(10 * time.Second)
+		store.mu.Lock()
+		broken = false
+		store.mu.Unlock()
+		<-time.After(retiredFor)
+		if sum := stop(); sum.Delivered != 3 || sum.Held != nil {
+			t.Errorf("summary %+v", sum)
+		}
+	})
+}
