@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"example.com/whctl/internal/deliver"
@@ -69,6 +70,7 @@ func summaryView() render.View[deliver.Summary] {
 			wide(number("RELEASED", func(s deliver.Summary) int64 { return int64(s.Released) })),
 			wide(number("LATE", func(s deliver.Summary) int64 { return int64(s.Late) })),
 			{Header: "DUE", Right: true, Value: func(s deliver.Summary) string { return dueText(s.DueRemaining) }},
+			{Header: "HELD BACK", Wide: true, Value: func(s deliver.Summary) string { return heldText(s.HeldBack) }},
 			{Header: "P50", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P50) }},
 			{Header: "P99", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P99) }},
 			{Header: "STOPPED BY", Value: func(s deliver.Summary) string { return string(s.StoppedBy) }},
@@ -83,9 +85,28 @@ func summaryDocument(s deliver.Summary) summaryJSON {
 		WorkerID: s.WorkerID, StartedAt: render.Instant(s.StartedAt), FinishedAt: render.Instant(s.FinishedAt),
 		Claimed: s.Claimed, Delivered: s.Delivered, Retried: s.Retried, Dead: s.Dead, Cancelled: s.Cancelled,
 		LostRecovered: s.LostRecovered, Released: s.Released, Late: s.Late, Unrecorded: s.Unrecorded, DueRemaining: s.DueRemaining,
+		HeldBack:     heldBackDocument(s.HeldBack),
 		Latency:      percentilesJSON{seconds(s.Latency.P50), seconds(s.Latency.P90), seconds(s.Latency.P99), seconds(s.Latency.Max)},
 		OldestDueAge: seconds(s.OldestDueAge), ByClass: s.ByClass, StoppedBy: s.StoppedBy,
 	}
+}
+
+func heldBackDocument(n map[work.Hold]int64) heldBackJSON {
+	return heldBackJSON{
+		Paused: n[work.HoldPaused], CircuitOpen: n[work.HoldCircuit], Rate: n[work.HoldRate], InFlight: n[work.HoldInFlight],
+		RetryAfter: n[work.HoldRetryAfter],
+	}
+}
+
+// heldText is what is held back, for a table: how much and why.
+func heldText(n map[work.Hold]int64) string {
+	var parts []string
+	for _, hold := range work.Holds() {
+		if n[hold] > 0 {
+			parts = append(parts, strconv.FormatInt(n[hold], 10)+" "+string(hold))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func seconds(d *time.Duration) *float64 {

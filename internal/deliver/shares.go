@@ -11,7 +11,7 @@ import (
 
 const (
 	// beatAfter is how often a run tells the others that it is there.
-	beatAfter = time.Second
+	beatAfter = 500 * time.Millisecond
 	// shareWait is how long a run waits for a share of a destination that others use up:
 	// within it they give some of theirs away or, being dead, are found to be.
 	shareWait = 8 * time.Second
@@ -39,9 +39,9 @@ func (r *run) beat(ctx context.Context) error {
 	return r.reshare(ctx)
 }
 
-// unshared says that a lane with work has less than its cap.
+// unshared says that a lane with work has less than it could use.
 func (r *run) unshared() bool {
-	return slices.ContainsFunc(r.lanes.order, func(la *lane) bool { return la.held == nil && la.room < la.to.Policy.MaxInFlight })
+	return slices.ContainsFunc(r.lanes.order, func(la *lane) bool { return la.held == nil && la.room < min(la.to.Policy.MaxInFlight, r.o.Places) })
 }
 
 // unasked says that no share was asked for a lane with work.
@@ -61,7 +61,8 @@ func (r *run) reshare(ctx context.Context) error {
 	var wants []work.Want
 	for id, la := range r.lanes.byID {
 		if la.asked {
-			wants = append(wants, work.Want{DestinationID: id, Cap: la.to.Policy.MaxInFlight, Busy: la.busy})
+			limit := la.to.Policy.MaxInFlight
+			wants = append(wants, work.Want{DestinationID: id, Cap: limit, Most: min(limit, r.o.Places), Busy: la.busy})
 		}
 	}
 	got, err := r.store.Shares(ctx, r.o.Owner, wants)
