@@ -68,7 +68,7 @@ func (t *table) Now(context.Context) (time.Time, error) {
 	return time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC), t.failing("now")
 }
 
-func (t *table) DueDestinations(context.Context) ([]work.Destination, error) {
+func (t *table) Survey(context.Context) (work.Survey, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	seen := map[int64]bool{}
@@ -80,12 +80,12 @@ func (t *table) DueDestinations(context.Context) ([]work.Destination, error) {
 			out = append(out, work.Destination{ID: r.destination, Name: fmt.Sprint("d", r.destination), Suspects: suspects})
 		}
 	}
-	return out, t.failing("scan")
+	return work.Survey{Due: out}, t.failing("scan")
 }
 
-func (t *table) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+func (t *table) Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResult, error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // as a claim that was broken off: nothing was stored
+		return work.ClaimResult{}, context.Cause(ctx) // as a claim that was broken off: nothing was stored
 	}
 	if t.slow > 0 {
 		<-time.After(t.slow)
@@ -94,7 +94,7 @@ func (t *table) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 	defer t.mu.Unlock()
 	t.claims++
 	if err := t.failing("claim"); err != nil {
-		return nil, err
+		return work.ClaimResult{}, err
 	}
 	var out []work.Claimed
 	for _, a := range r.Asks {
@@ -120,7 +120,7 @@ func (t *table) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 		}
 	}
 	t.claimed <- len(out)
-	return out, nil
+	return work.ClaimResult{Claimed: out}, nil
 }
 
 // inOrder is the places of the rows in the order of their due times.

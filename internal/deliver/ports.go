@@ -15,11 +15,11 @@ import (
 type Store interface {
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
-	// DueDestinations lists who has something due, the one that waited longest first.
-	DueDestinations(ctx context.Context) ([]work.Destination, error)
+	// Survey lists who has something due, the one that waited longest first.
+	Survey(ctx context.Context) (work.Survey, error)
 	// Claim starts attempts, at most as many as there are attempt ids. On an error none
 	// of them is sent.
-	Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error)
+	Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResult, error)
 	// Payload reads what a claim left out.
 	Payload(ctx context.Context, id int64) ([]byte, error)
 	// Record writes results; a repeat changes nothing.

@@ -192,10 +192,11 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 		}
 	}
 	sent := time.Now() // the lease is counted from before the claim was sent
-	claimed, err := r.store.Claim(ctx, request)
+	result, err := r.store.Claim(ctx, request)
 	if err != nil {
 		return err
 	}
+	claimed := result.Claimed
 	r.noteClaim(asks, claimed)
 	r.recorder.flying.Add(int64(len(claimed)))
 	for _, c := range claimed {
@@ -234,12 +235,12 @@ func (r *run) noteClaim(asks []work.Ask, claimed []work.Claimed) {
 
 // scan looks who has work, and forgets the marks.
 func (r *run) scan(ctx context.Context) error {
-	due, err := r.store.DueDestinations(ctx)
+	survey, err := r.store.Survey(ctx)
 	if err != nil {
 		return err
 	}
 	r.lanes.order = r.lanes.order[:0]
-	for _, d := range due {
+	for _, d := range survey.Due {
 		if len(r.o.Destinations) > 0 && !slices.Contains(r.o.Destinations, d.Name) {
 			continue
 		}
