@@ -31,17 +31,17 @@ type timed struct {
 }
 
 // Claim is that of the store.
-func (t *timed) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+func (t *timed) Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResult, error) {
 	begun := time.Now()
-	claimed, err := t.Store.Claim(ctx, r)
-	c := claim{took: time.Since(begun), rows: len(claimed)}
-	for i := range claimed {
-		if claimed[i].Envelope.Destination == "d0" {
+	result, err := t.Store.Claim(ctx, r)
+	c := claim{took: time.Since(begun), rows: len(result.Claimed)}
+	for i := range result.Claimed {
+		if result.Claimed[i].Envelope.Destination == "d0" {
 			c.down++
 		}
 	}
 	t.claims = append(t.claims, c)
-	return claimed, err
+	return result, err
 }
 
 // drill is the product's own run, with its claims and records, over rows that are not

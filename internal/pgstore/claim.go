@@ -24,13 +24,26 @@ import (
 // Suspects, whose last attempt was lost (class 16), are asked for by themselves.
 //
 // The rows to take are fixed by a materialized CTE, since a sub-select with LIMIT may be
-// run more than once by some plans. The total limit is written into the text (%d): a
+// run more than once by some plans. The total limit is maxClaim, written into the text: a
 // parameter there makes the planner expect a tenth of all due rows.
+//
+// Without the row of a worker that is alive (w) nothing is claimed: so whoever takes a
+// worker out knows all that it has in flight. What is paused, has an open circuit or is
+// held back by its receiver (gate) is left alone, but by asks with tickets, which were
+// judged before. That also goes for leases that have run out there: while a destination is
+// paused its lost attempts stay as they are, and are closed when it is resumed.
 const claimSQL = `
-WITH c AS MATERIALIZED (
+WITH w AS MATERIALIZED (
+  SELECT w.owner FROM whctl.workers w WHERE w.owner = $1 FOR KEY SHARE),
+gate AS MATERIALIZED (
+  SELECT h.destination_id FROM whctl.destination_health h
+  WHERE (h.paused_at IS NOT NULL OR h.open_until IS NOT NULL OR h.held_until IS NOT NULL)
+    AND (h.paused_at IS NOT NULL OR h.open_until IS NOT NULL OR h.held_until > now())),
+c AS MATERIALIZED (
   SELECT l.id, l.due, l.holder, a.lease, a.suspects, row_number() OVER () AS n
-  FROM unnest($2::bigint[], $3::timestamptz[], $4::int[], $5::double precision[], $6::boolean[])
-    AS a(destination_id, mark, room, lease, suspects)
+  FROM w
+  CROSS JOIN unnest($2::bigint[], $3::timestamptz[], $4::int[], $5::double precision[], $6::boolean[], $9::boolean[])
+    AS a(destination_id, mark, room, lease, suspects, ticket)
   CROSS JOIN LATERAL (
     SELECT * FROM (
       SELECT d.id, d.next_attempt_at AS due, d.lease_owner AS holder
@@ -51,7 +64,8 @@ WITH c AS MATERIALIZED (
       ORDER BY d.next_attempt_at, d.id
       LIMIT a.room
       FOR UPDATE SKIP LOCKED) suspect) l
-  LIMIT %d),
+  WHERE a.ticket OR a.destination_id NOT IN (SELECT g.destination_id FROM gate g)
+  LIMIT 512),
 u AS (
   UPDATE whctl.deliveries d
   SET lease_owner = $1, lease_expires_at = now() + c.lease * interval '1 second',
@@ -70,32 +84,40 @@ FROM u
 JOIN whctl.envelopes e ON e.id = u.id
 ORDER BY u.due, u.id`
 
-// claimTries is how often a claim is made whose commit is not answered.
-const claimTries = 3
+const (
+	// claimTries is how often a claim is made whose commit is not answered.
+	claimTries = 3
+	// maxClaim bounds one claim; claimSQL says it too.
+	maxClaim = 512
+)
 
 // Claim takes due deliveries, at most as many as there are attempt ids, and starts
 // their attempts. A claim whose commit was not answered is looked into, given back where
-// it was stored, and made again.
-func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed, error) {
+// it was stored, and made again. An owner that was taken out, or never was there, is
+// work.ErrNoWorker.
+func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResult, error) {
+	if err := checkRooms(r); err != nil {
+		return work.ClaimResult{}, fmt.Errorf("claim due deliveries: %w", err)
+	}
 	r.AttemptIDs = slices.Clone(r.AttemptIDs)
 	for try := 1; ; try++ {
-		claimed, transaction, err := s.claim(ctx, r)
+		result, transaction, err := s.claim(ctx, r)
 		if err == nil {
-			return claimed, nil
+			return result, nil
 		}
 		if !errors.Is(err, work.ErrUnknown) {
-			return nil, fmt.Errorf("claim due deliveries: %w", err)
+			return work.ClaimResult{}, fmt.Errorf("claim due deliveries: %w", err)
 		}
 		if err := s.unclaim(ctx, r, transaction); err != nil {
-			return nil, fmt.Errorf("give back a claim that was not answered: %w: %w", work.ErrUnknown, err)
+			return work.ClaimResult{}, fmt.Errorf("give back a claim that was not answered: %w: %w", work.ErrUnknown, err)
 		}
 		if try == claimTries {
-			return nil, fmt.Errorf("claim due deliveries: %w", err)
+			return work.ClaimResult{}, fmt.Errorf("claim due deliveries: %w", err)
 		}
 		for i := range r.AttemptIDs {
 			id, err := uuid.NewV7()
 			if err != nil {
-				return nil, fmt.Errorf("make an attempt id: %w", err)
+				return work.ClaimResult{}, fmt.Errorf("make an attempt id: %w", err)
 			}
 			r.AttemptIDs[i] = id
 		}
@@ -104,26 +126,46 @@ func (s *Store) Claim(ctx context.Context, r work.ClaimRequest) ([]work.Claimed,
 
 // claim also answers with the transaction that it was made in; "" for one that took
 // nothing.
-func (s *Store) claim(ctx context.Context, r work.ClaimRequest) (claimed []work.Claimed, transaction string, err error) {
+func (s *Store) claim(ctx context.Context, r work.ClaimRequest) (result work.ClaimResult, transaction string, err error) {
 	err = s.write(ctx, func(tx *sqlx.Tx) error {
-		claimed, transaction = claimed[:0], ""
-		dest, marks, rooms, leases, suspects := askColumns(r.Asks)
-		rows, err := tx.QueryContext(ctx, fmt.Sprintf(s.sql(claimSQL), len(r.AttemptIDs)),
-			r.Owner, pq.Array(dest), pq.Array(marks), pq.Array(rooms), pq.Array(leases), pq.Array(suspects), uuids(r.AttemptIDs), r.InlineMax)
+		result, transaction = work.ClaimResult{}, ""
+		t, err := s.tickets(ctx, tx, r)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			c, err := scanClaimed(rows, &transaction)
-			if err != nil {
+		if len(t.asks) > 0 {
+			if result.Claimed, err = s.claimRows(ctx, tx, r, t.asks, &transaction); err != nil {
 				return err
 			}
-			claimed = append(claimed, c)
 		}
-		return rows.Err()
+		if len(result.Claimed) == 0 {
+			if err := s.alive(ctx, tx, r.Owner); err != nil {
+				return err
+			}
+		}
+		result.Health, err = s.spend(ctx, tx, r, t, result.Claimed)
+		return err
 	})
-	return claimed, transaction, err
+	return result, transaction, err
+}
+
+func (s *Store) claimRows(ctx context.Context, tx *sqlx.Tx, r work.ClaimRequest, asks []work.Ask, transaction *string) ([]work.Claimed, error) {
+	var claimed []work.Claimed
+	dest, marks, rooms, leases, suspects, tickets := askColumns(asks)
+	rows, err := tx.QueryContext(ctx, s.sql(claimSQL), r.Owner, pq.Array(dest), pq.Array(marks), pq.Array(rooms), pq.Array(leases),
+		pq.Array(suspects), uuids(r.AttemptIDs), r.InlineMax, pq.Array(tickets))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		c, err := scanClaimed(rows, transaction)
+		if err != nil {
+			return nil, err
+		}
+		claimed = append(claimed, c)
+	}
+	return claimed, rows.Err()
 }
 
 func scanClaimed(rows *sql.Rows, transaction *string) (work.Claimed, error) {
@@ -139,7 +181,7 @@ func scanClaimed(rows *sql.Rows, transaction *string) (work.Claimed, error) {
 	return c, err
 }
 
-func askColumns(asks []work.Ask) (dest []int64, marks []string, rooms []int64, leases []float64, suspects []bool) {
+func askColumns(asks []work.Ask) (dest []int64, marks []string, rooms []int64, leases []float64, suspects, tickets []bool) {
 	for _, a := range asks {
 		mark := "-infinity"
 		if !a.Mark.IsZero() {
@@ -150,8 +192,9 @@ func askColumns(asks []work.Ask) (dest []int64, marks []string, rooms []int64, l
 		rooms = append(rooms, int64(a.Room))
 		leases = append(leases, a.Lease.Seconds())
 		suspects = append(suspects, a.Suspects)
+		tickets = append(tickets, a.Ticket)
 	}
-	return dest, marks, rooms, leases, suspects
+	return dest, marks, rooms, leases, suspects, tickets
 }
 
 // uuids is written as one array literal; the driver's own array type quotes each.
@@ -188,7 +231,7 @@ func (s *Store) unclaim(ctx context.Context, r work.ClaimRequest, transaction st
 	if err != nil || !stored {
 		return err
 	}
-	dest, _, _, _, _ := askColumns(r.Asks)
+	dest, _, _, _, _, _ := askColumns(r.Asks)
 	return s.repeat(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, s.sql(unclaimSQL), pq.Array(dest), r.Owner, uuids(r.AttemptIDs))
 		return err

@@ -107,17 +107,16 @@ func TestClaimGivesBackWhatMayBeIts(t *testing.T) {
 	id := d.Enqueue(t, "r", "E-1", `{}`)
 	link := testbed.Proxy(t, d.URL)
 	w := &worker{t: t, store: openURL(t, link.URL(d.URL)), owner: "a#1"}
-	due, err := w.store.DueDestinations(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	due := survey(t, w.store)
+	w.beat()
 	cut := link.CutAfterAnswer(testbed.Says("COMMIT"))
-	got, err := w.store.Claim(t.Context(), work.ClaimRequest{
+	result, err := w.store.Claim(t.Context(), work.ClaimRequest{
 		Owner: w.owner, Asks: []work.Ask{{DestinationID: due[0].ID, Room: 1, Lease: time.Minute}}, AttemptIDs: []uuid.UUID{uuid.New()},
 	})
-	if err != nil || len(got) != 1 {
-		t.Fatalf("claimed %v, %v; want the delivery, after giving back the unanswered claim", got, err)
+	if err != nil || len(result.Claimed) != 1 {
+		t.Fatalf("claimed %v, %v; want the delivery, after giving back the unanswered claim", result, err)
 	}
+	got := result.Claimed
 	testbed.Await(t, "the cut", cut.Done)
 	if got[0].Attempt != 1 || got[0].Lost {
 		t.Errorf("claimed %+v: the unanswered claim must not count", got[0])
@@ -137,10 +136,8 @@ func TestClaimGivesBackAfterASignal(t *testing.T) {
 	id := d.Enqueue(t, "r", "E-1", `{}`)
 	link := testbed.Proxy(t, d.URL)
 	store := openURL(t, link.URL(d.URL))
-	due, err := store.DueDestinations(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	due := survey(t, store)
+	beat(t, store, "a#1")
 	ctx, stop := context.WithCancel(t.Context())
 	cut := link.CutAfterAnswer(func(b []byte) bool {
 		match := testbed.Says("COMMIT")(b)
@@ -184,10 +181,8 @@ CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON whctl.deliveries DEFERRABLE INITI
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	due, err := store.DueDestinations(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	due := survey(t, store)
+	beat(t, store, "a#1")
 	claimed := make(chan []work.Claimed, 1)
 	go func() {
 		got, err := store.Claim(t.Context(), work.ClaimRequest{
@@ -196,7 +191,7 @@ CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON whctl.deliveries DEFERRABLE INITI
 		if err != nil {
 			t.Error(err)
 		}
-		claimed <- got
+		claimed <- got.Claimed
 	}()
 	for testbed.QueryInt(t, d, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_xact_status%' AND pid <> pg_backend_pid()`) == 0 {
 		if len(claimed) > 0 {
@@ -256,9 +251,9 @@ func TestSuspectsAreClaimedApart(t *testing.T) {
 			b.record(work.Result{ID: c.ID, AttemptID: c.AttemptID, Move: work.MoveRelease})
 		}
 	}
-	due, err := b.store.DueDestinations(t.Context())
-	if err != nil || !due[0].Suspects {
-		t.Fatalf("destinations %+v, %v; want it known that there are suspects", due, err)
+	due := survey(t, b.store)
+	if !due[0].Suspects {
+		t.Fatalf("destinations %+v; want it known that there are suspects", due)
 	}
 	ask := func(suspects bool) []work.Claimed {
 		got, err := b.store.Claim(t.Context(), work.ClaimRequest{
@@ -268,7 +263,7 @@ func TestSuspectsAreClaimedApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got
+		return got.Claimed
 	}
 	if got := ask(false); len(got) != 1 || got[0].Suspect || got[0].Attempt != 1 {
 		t.Errorf("the others: %+v, want the one that was never lost", got)

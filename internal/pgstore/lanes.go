@@ -13,39 +13,64 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-// dueDestinationsSQL steps through the due index from destination to destination (a
-// loose index scan), looking at one entry of each, however many are due there.
-const dueDestinationsSQL = `
+// surveySQL steps through the due index from destination to destination (a loose index
+// scan), looking at one entry of each, its head, however many are due there. Besides all
+// destinations with something due it answers with the one whose turn comes next.
+const surveySQL = `
 WITH RECURSIVE s AS (
-  (SELECT d.destination_id AS id FROM whctl.deliveries d WHERE d.state = 0
+  (SELECT d.destination_id AS id, d.next_attempt_at AS due FROM whctl.deliveries d WHERE d.state = 0
    ORDER BY d.destination_id, d.next_attempt_at LIMIT 1)
   UNION ALL
-  SELECT (SELECT d.destination_id FROM whctl.deliveries d WHERE d.state = 0 AND d.destination_id > s.id
-          ORDER BY d.destination_id, d.next_attempt_at LIMIT 1)
-  FROM s WHERE s.id IS NOT NULL)
-SELECT x.id, x.name, x.url, x.policy, x.signing_key, x.headers, x.max_in_flight, x.rate, x.tenants, x.body,
-       x.payload_max, x.created_at, x.updated_at,
-       EXISTS (SELECT FROM whctl.deliveries d WHERE d.state = 0 AND d.class = 16 AND d.destination_id = s.id) AS suspects
-FROM s
-JOIN whctl.destinations x ON x.id = s.id
-CROSS JOIN LATERAL (
-  SELECT d.next_attempt_at FROM whctl.deliveries d WHERE d.state = 0 AND d.destination_id = s.id
-  ORDER BY d.next_attempt_at, d.id LIMIT 1) l
-WHERE l.next_attempt_at <= now()
-ORDER BY l.next_attempt_at, x.id`
+  SELECT l.id, l.due FROM s
+  CROSS JOIN LATERAL (SELECT d.destination_id AS id, d.next_attempt_at AS due FROM whctl.deliveries d
+                      WHERE d.state = 0 AND d.destination_id > s.id
+                      ORDER BY d.destination_id, d.next_attempt_at LIMIT 1) l),
+heads AS (
+  SELECT s.id, s.due FROM s WHERE s.due <= now()
+  UNION ALL
+  (SELECT s.id, s.due FROM s WHERE s.due > now() ORDER BY s.due LIMIT 1))
+SELECT now() AS as_of, heads.due, x.id, x.name, x.url, x.policy, x.signing_key, x.headers, x.max_in_flight, x.rate, x.tenants, x.body,
+       x.payload_max, x.created_at, x.updated_at, ` + healthColumns + `,
+       EXISTS (SELECT FROM whctl.deliveries d WHERE d.state = 0 AND d.class = 16 AND d.destination_id = heads.id) AS suspects
+FROM heads
+JOIN whctl.destinations x ON x.id = heads.id
+LEFT JOIN whctl.destination_health h ON h.destination_id = heads.id
+ORDER BY heads.due, x.id`
 
-// DueDestinations lists the destinations that have something due, leased or not, the
-// one that has waited longest first.
-func (s *Store) DueDestinations(ctx context.Context) ([]work.Destination, error) {
-	var rows []destinationRow
+// Survey lists the destinations that have something due, leased or not, held or not, the
+// one that has waited longest first, and says when something becomes due at another one.
+func (s *Store) Survey(ctx context.Context) (work.Survey, error) {
+	var v work.Survey
 	err := s.read(ctx, func(tx *sqlx.Tx) error {
-		rows = nil
-		return tx.SelectContext(ctx, &rows, s.sql(dueDestinationsSQL))
+		var rows []struct {
+			AsOf time.Time `db:"as_of"`
+			Head time.Time `db:"due"`
+			destinationRow
+			healthRow
+		}
+		v = work.Survey{}
+		if err := tx.SelectContext(ctx, &rows, s.sql(surveySQL)); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return tx.GetContext(ctx, &v.AsOf, nowSQL)
+		}
+		for _, r := range rows {
+			v.AsOf = r.AsOf
+			if r.Head.After(r.AsOf) {
+				v.NextDue = r.Head
+				continue
+			}
+			d := r.destination()
+			d.Health = r.health(d.ID)
+			v.Due = append(v.Due, d)
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find destinations with due deliveries: %w", err)
+		return work.Survey{}, fmt.Errorf("find destinations with due deliveries: %w", err)
 	}
-	return destinations(rows), nil
+	return v, nil
 }
 
 // destinationRow is a row of whctl.destinations.
@@ -63,7 +88,7 @@ type destinationRow struct {
 	PayloadMax  sql.Null[int64]  `db:"payload_max"`
 	CreatedAt   time.Time        `db:"created_at"`
 	UpdatedAt   time.Time        `db:"updated_at"`
-	Suspects    bool             `db:"suspects"` // only of dueDestinationsSQL
+	Suspects    bool             `db:"suspects"` // only of surveySQL
 }
 
 func destinations(rows []destinationRow) []work.Destination {

@@ -39,10 +39,8 @@ func newWorker(t *testing.T, d *testbed.Database, label string) *worker {
 // claim takes up to room deliveries of every destination that has work.
 func (w *worker) claim(room int) []work.Claimed {
 	w.t.Helper()
-	due, err := w.store.DueDestinations(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	due := survey(w.t, w.store)
+	w.beat()
 	r := work.ClaimRequest{Owner: w.owner, InlineMax: 1 << 10}
 	for _, d := range due {
 		for _, suspects := range []bool{false, true} {
@@ -59,7 +57,30 @@ func (w *worker) claim(room int) []work.Claimed {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return got
+	return got.Claimed
+}
+
+// beat says that the worker is alive.
+func (w *worker) beat() {
+	w.t.Helper()
+	beat(w.t, w.store, w.owner)
+}
+
+func beat(t *testing.T, s *pgstore.Store, owner string) {
+	t.Helper()
+	if _, _, err := s.Beat(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// survey is who has something due.
+func survey(t *testing.T, s *pgstore.Store) []work.Destination {
+	t.Helper()
+	v, err := s.Survey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Due
 }
 
 // one claims a single delivery.

@@ -55,6 +55,8 @@ audit_log: SELECT
 class_word()
 deliveries: INSERT,SELECT,UPDATE
 delivery_status: SELECT
+destination_health(failures,refusals,openings,open_until,probe_until,held_until,next_slot,paused_at,paused_by,paused_reason): UPDATE
+destination_health: SELECT
 destinations(updated_at): UPDATE
 destinations: SELECT
 enqueue()
@@ -64,16 +66,22 @@ migrations: SELECT
 payload_sizes: SELECT
 reason_word()
 schema_version: SELECT
-state_word()`,
+shares(room,expires_at): UPDATE
+shares: DELETE,INSERT,SELECT
+state_word()
+workers(seen_at): UPDATE
+workers: DELETE,INSERT,SELECT`,
 		"whctl_operator": `
 attempt_history: SELECT
 attempts: INSERT,SELECT,UPDATE
-audit_log(operator,action,reason,delivery_id,redrive_id): INSERT
+audit_log(operator,action,reason,delivery_id,redrive_id,destination): INSERT
 audit_log: SELECT
 cancel()
 class_word()
 deliveries: INSERT,SELECT,UPDATE
 delivery_status: SELECT
+destination_health(failures,refusals,openings,open_until,probe_until,held_until,next_slot,paused_at,paused_by,paused_reason): UPDATE
+destination_health: SELECT
 destinations: DELETE,INSERT,SELECT,UPDATE
 enqueue()
 envelopes: INSERT,SELECT
@@ -82,7 +90,11 @@ migrations: SELECT
 payload_sizes: SELECT
 reason_word()
 schema_version: SELECT
-state_word()`,
+shares(room,expires_at): UPDATE
+shares: DELETE,INSERT,SELECT
+state_word()
+workers(seen_at): UPDATE
+workers: DELETE,INSERT,SELECT`,
 		"whctl_reader": `
 attempt_history: SELECT
 attempts: SELECT
@@ -90,13 +102,16 @@ audit_log: SELECT
 class_word()
 deliveries: SELECT
 delivery_status: SELECT
+destination_health: SELECT
 destinations: SELECT
 envelopes(id,event_at,not_after,created_at,delivery_id,destination,tenant,subject,event_type,event_version,event_id,body): SELECT
 migrations: SELECT
 payload_sizes: SELECT
 reason_word()
 schema_version: SELECT
-state_word()`,
+shares: SELECT
+state_word()
+workers: SELECT`,
 	} {
 		if got := testbed.QueryString(t, d, rightsSQL, role); got != strings.TrimSpace(want) {
 			t.Errorf("%s may:\n%s\nwant:%s", role, got, want)

@@ -32,14 +32,20 @@ GRANT USAGE ON SEQUENCE whctl.envelopes_id_seq TO whctl_worker, whctl_operator;
 GRANT SELECT, INSERT, UPDATE ON whctl.deliveries TO whctl_worker;
 GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_worker;
 
+-- Rows of destination_health come and go with their destinations.
+GRANT SELECT, UPDATE (failures, refusals, openings, open_until, probe_until, held_until, next_slot,
+    paused_at, paused_by, paused_reason) ON whctl.destination_health TO whctl_worker, whctl_operator;
+GRANT SELECT, INSERT, UPDATE (seen_at), DELETE ON whctl.workers TO whctl_worker, whctl_operator;
+GRANT SELECT, INSERT, UPDATE (room, expires_at), DELETE ON whctl.shares TO whctl_worker, whctl_operator;
+
 GRANT SELECT, INSERT, UPDATE, DELETE ON whctl.destinations TO whctl_operator;
 GRANT SELECT, INSERT ON whctl.envelopes TO whctl_operator;
 GRANT SELECT, INSERT, UPDATE ON whctl.deliveries TO whctl_operator;
 GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_operator;
 -- Not the columns at and role: nobody chooses when an act was, or who had logged in.
-GRANT SELECT, INSERT (operator, action, reason, delivery_id, redrive_id) ON whctl.audit_log TO whctl_operator;
+GRANT SELECT, INSERT (operator, action, reason, delivery_id, redrive_id, destination) ON whctl.audit_log TO whctl_operator;
 
-GRANT SELECT ON whctl.destinations, whctl.deliveries, whctl.attempts, whctl.audit_log,
+GRANT SELECT ON whctl.destinations, whctl.destination_health, whctl.workers, whctl.shares, whctl.deliveries, whctl.attempts, whctl.audit_log,
     whctl.delivery_status, whctl.attempt_history, whctl.payload_sizes TO whctl_reader, whctl_worker, whctl_operator;
 GRANT SELECT (id, event_at, not_after, created_at, delivery_id, destination, tenant, subject, event_type,
     event_version, event_id, body) ON whctl.envelopes TO whctl_reader;

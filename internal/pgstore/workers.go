@@ -1,0 +1,134 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/whctl/internal/work"
+)
+
+// silence is how long nothing is heard of a worker before the others take it for gone.
+const silence = 5 * time.Second
+
+const (
+	seenSQL = `UPDATE whctl.workers SET seen_at = now() WHERE owner = $1`
+
+	enterSQL = `INSERT INTO whctl.workers (owner) VALUES ($1) ON CONFLICT DO NOTHING`
+
+	// A worker that is just claiming holds its row and is left alone: it is alive.
+	silentSQL = `
+SELECT w.owner FROM whctl.workers w
+WHERE w.seen_at < now() - $2 * interval '1 second' AND w.owner <> $1
+ORDER BY w.owner LIMIT 100
+FOR UPDATE SKIP LOCKED`
+
+	leaveSQL = `DELETE FROM whctl.workers WHERE owner = $1`
+
+	dropSharesSQL = `DELETE FROM whctl.shares WHERE owner = $1`
+
+	// The live leases of one owner, from destination to destination through the due index,
+	// for no index knows owners: what is leased has been due.
+	remainsSQL = `
+WITH RECURSIVE s AS (
+  (SELECT d.destination_id AS id FROM whctl.deliveries d WHERE d.state = 0
+   ORDER BY d.destination_id, d.next_attempt_at LIMIT 1)
+  UNION ALL
+  SELECT l.id FROM s
+  CROSS JOIN LATERAL (SELECT d.destination_id AS id FROM whctl.deliveries d WHERE d.state = 0 AND d.destination_id > s.id
+                      ORDER BY d.destination_id, d.next_attempt_at LIMIT 1) l)
+INSERT INTO whctl.shares (destination_id, owner, room, expires_at)
+SELECT s.id, $1, l.busy, l.until
+FROM s
+CROSS JOIN LATERAL (
+  SELECT count(*) AS busy, max(d.lease_expires_at) AS until
+  FROM whctl.deliveries d
+  WHERE d.state = 0 AND d.destination_id = s.id AND d.next_attempt_at <= now() AND d.lease_owner = $1 AND d.lease_expires_at > now()) l
+WHERE l.busy > 0`
+
+	// Beats of others may do the same at this moment.
+	forgetSQL = `
+WITH gone AS MATERIALIZED (
+  SELECT h.destination_id, h.owner FROM whctl.shares h WHERE h.expires_at < now() LIMIT 10000 FOR UPDATE SKIP LOCKED)
+DELETE FROM whctl.shares h USING gone g WHERE h.destination_id = g.destination_id AND h.owner = g.owner`
+
+	othersSQL = `SELECT count(*) FROM whctl.workers WHERE owner <> $1`
+)
+
+// Beat says that the owner is alive, and how many others are. Those that have been silent
+// for too long are taken out; what they have in flight goes on counting until its leases
+// end. Known is false for an owner that was not there: it has no shares (any more), and is
+// there from now on.
+func (s *Store) Beat(ctx context.Context, owner string) (others int, known bool, err error) {
+	known = true // also where a repeat finds what the first try put in
+	err = s.repeat(ctx, func(tx *sqlx.Tx) error {
+		done, err := tx.ExecContext(ctx, s.sql(seenSQL), owner)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil {
+			return err
+		} else if n == 0 {
+			known = false
+			if _, err := tx.ExecContext(ctx, s.sql(enterSQL), owner); err != nil {
+				return err
+			}
+		}
+		var silent []string
+		if err := tx.SelectContext(ctx, &silent, s.sql(silentSQL), owner, silence.Seconds()); err != nil {
+			return err
+		}
+		for _, gone := range silent {
+			if err := s.bury(ctx, tx, gone); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, s.sql(forgetSQL)); err != nil {
+			return err
+		}
+		return tx.GetContext(ctx, &others, s.sql(othersSQL), owner)
+	})
+	if err != nil {
+		return 0, known, fmt.Errorf("say that worker %s is alive: %w", owner, err)
+	}
+	return others, known, nil
+}
+
+// Leave takes the owner out, with its shares. What it still has in flight goes on
+// counting until its leases end.
+func (s *Store) Leave(ctx context.Context, owner string) error {
+	err := s.repeat(ctx, func(tx *sqlx.Tx) error { return s.bury(ctx, tx, owner) })
+	if err != nil {
+		return fmt.Errorf("take out worker %s: %w", owner, err)
+	}
+	return nil
+}
+
+// bury takes a worker out. First its row: a claim or a change of shares that holds it is
+// waited for, and one that comes later finds it gone. Only then is what it has in flight
+// counted, by a statement of its own, which sees all that was waited for.
+func (s *Store) bury(ctx context.Context, tx *sqlx.Tx, owner string) error {
+	for _, statement := range []string{leaveSQL, dropSharesSQL, remainsSQL} {
+		if _, err := tx.ExecContext(ctx, s.sql(statement), owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const aliveSQL = `SELECT w.owner FROM whctl.workers w WHERE w.owner = $1 FOR KEY SHARE`
+
+// alive is work.ErrNoWorker for an owner that was taken out; else it keeps that from
+// happening while the transaction lasts.
+func (s *Store) alive(ctx context.Context, tx *sqlx.Tx, owner string) error {
+	var found []string
+	if err := tx.SelectContext(ctx, &found, s.sql(aliveSQL), owner); err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("%w: %s", work.ErrNoWorker, owner)
+	}
+	return nil
+}
