@@ -18,7 +18,7 @@ import (
 // and there are places enough. One destination is given time.
 const misbehaviour = `
 policies:
-  default: {max_attempts: 8, timeout: 2s, lease: 10s, backoff: {type: fixed, delay: 1h}, circuit: {failures: 0}, body: raw, max_in_flight: 64, success_body_max: 200}
+  default: {max_attempts: 8, timeout: 2s, lease: 10s, backoff: {type: fixed, delay: 1h}, retry_after_max: 0s, circuit: {failures: 0}, body: raw, max_in_flight: 64, success_body_max: 200}
   patient: {extends: default, timeout: 2m, lease: 3m}
 egress: {allow_cidrs: [127.0.0.1/32], require_https: false, ca_file: %CA%}
 `

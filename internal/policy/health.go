@@ -150,7 +150,7 @@ func (p Policy) retries(o work.Outcome) bool {
 
 func (p Policy) failed(h work.Health, asOf time.Time, o work.Outcome, probe bool) work.Health {
 	h.Failures = min(h.Failures+1, math.MaxInt32)
-	if (o.Status == 429 || o.Status == 503) && o.RetryAfter > 0 {
+	if (o.Status == 429 || o.Status == 503) && o.RetryAfter > 0 && p.RetryAfterMax > 0 {
 		h.HeldUntil = latest(h.HeldUntil, asOf.Add(min(o.RetryAfter, p.RetryAfterMax)))
 	}
 	switch {

@@ -198,6 +198,11 @@ func TestRetryAfterHoldsTheDestination(t *testing.T) {
 			t.Errorf("%d with %s: held until %s, want %s", c.o.Status, c.o.RetryAfter, h.HeldUntil, c.want)
 		}
 	}
+	deaf := p
+	deaf.RetryAfterMax = 0
+	if h := deaf.Judge(work.Health{}, noon, trial(asked(429, time.Minute))); !h.HeldUntil.IsZero() {
+		t.Errorf("a policy that ignores Retry-After held until %s", h.HeldUntil)
+	}
 	h := work.Health{HeldUntil: after(time.Hour)}
 	if h := p.Judge(h, noon, trial(asked(429, time.Second))); !h.HeldUntil.Equal(after(time.Hour)) {
 		t.Errorf("a shorter wish cut a longer one short: %s", h.HeldUntil)
