@@ -106,6 +106,12 @@ func (a *app) destinationArgs(cmd *cobra.Command, args []string, typed string) (
 	return a.destinationWords(cmd, args, typed)
 }
 
+// destinationsArgs completes any number of arguments that are destinations.
+func (a *app) destinationsArgs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	words, directive := a.destinationWords(cmd, args, typed)
+	return slices.DeleteFunc(words, func(w string) bool { return slices.Contains(args, w) }), directive
+}
+
 // deliveryArgs completes delivery ids; scheduled: only those that could be cancelled.
 func (a *app) deliveryArgs(scheduled bool) completer {
 	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -16,8 +16,8 @@ import (
 func newDestinationCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "destination",
-		Short: "List, apply, show, test and remove destinations",
-		Long: `List, apply, show, test and remove destinations: the named endpoints that deliveries go to. A destination is a
+		Short: "List, apply, show, pause, resume, test and remove destinations",
+		Long: `List, apply, show, pause, resume, test and remove destinations: the named endpoints that deliveries go to. A destination is a
 URL, a policy, the name of a signing key and limits; it never holds a credential.
 
 Paths and query strings of URLs may hold secrets, so that only scheme, host and port are printed, unless
@@ -28,7 +28,8 @@ Paths and query strings of URLs may hold secrets, so that only scheme, host and 
 		RunE: showHelp,
 	}
 	cmd.AddCommand(
-		newDestinationApplyCmd(a), newDestinationListCmd(a), newDestinationShowCmd(a), newDestinationTestCmd(a), newDestinationRemoveCmd(a),
+		newDestinationApplyCmd(a), newDestinationListCmd(a), newDestinationShowCmd(a), newDestinationPauseCmd(a), newDestinationResumeCmd(a),
+		newDestinationTestCmd(a), newDestinationRemoveCmd(a),
 	)
 	return cmd
 }
@@ -38,7 +39,7 @@ func newDestinationListCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all destinations by name",
-		Long: `List all destinations by name. Of their URLs only scheme, host and port are printed, in every format, unless
+		Long: `List all destinations by name, with those that are paused or whose circuit is open. Of their URLs only scheme, host and port are printed, in every format, unless
 --reveal-url is given: path and query may hold secrets.`,
 		Example: `  whctl destination list
   whctl destination list -o json --jq '.[] | select(.policy == "default") | .name'`,
@@ -63,7 +64,11 @@ func runDestinationList(ctx context.Context, a *app, reveal bool) error {
 		if err != nil {
 			return err
 		}
-		if err := destinationView(reveal).Write(a.io.Out, format, list); err != nil {
+		asOf, err := s.Now(ctx)
+		if err != nil {
+			return err
+		}
+		if err := destinationView(reveal, asOf).Write(a.io.Out, format, list); err != nil {
 			return err
 		}
 		return faults(list)
@@ -83,9 +88,10 @@ func newDestinationShowCmd(a *app) *cobra.Command {
 	var reveal bool
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show one destination and what it has to do",
-		Long: `Show one destination and what it has to do: deliveries due now, scheduled in all, in flight (under a live
-lease), stuck (under a lease that ran out) and dead. Of its URL only scheme, host and port are printed, in every
+		Short: "Show one destination, its health and what it has to do",
+		Long: `Show one destination, its health and what it has to do: whether it is paused, by whom and why; its circuit
+(closed, open, half_open), and until when it is open; until when the receiver asked for a pause; deliveries due now,
+scheduled in all, in flight (under a live lease), stuck (under a lease that ran out) and dead. Of its URL only scheme, host and port are printed, in every
 format, unless --reveal-url is given. Key and headers are references; their values are never here.`,
 		Example: `  whctl destination show carrier-b
   whctl destination show carrier-b -o json --jq .due`,
@@ -120,7 +126,11 @@ func runDestinationShow(ctx context.Context, a *app, name string, reveal bool) e
 		if err != nil {
 			return err
 		}
-		one := loadedDestination{d, load, reveal}
+		asOf, err := s.Now(ctx)
+		if err != nil {
+			return err
+		}
+		one := loadedDestination{d, load, asOf, reveal}
 		if forPeople(format) {
 			err = render.Fields(a.io.Out, format, one.fields())
 		} else {

@@ -4,7 +4,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
+	"example.com/whctl/internal/policy"
 	"example.com/whctl/internal/render"
 	"example.com/whctl/internal/work"
 )
@@ -24,30 +26,37 @@ type destinationJSON struct {
 	PayloadMax  *int64                    `json:"payload_max"`
 	CreatedAt   render.Instant            `json:"created_at"`
 	UpdatedAt   render.Instant            `json:"updated_at"`
+	healthJSON
+}
+
+// healthJSON is the contract of a destination's health. Times are null where there is
+// nothing to wait for.
+type healthJSON struct {
+	Paused          bool                 `json:"paused"`
+	PausedReason    *string              `json:"paused_reason"`
+	PausedBy        *string              `json:"paused_by"`
+	PausedAt        *render.Instant      `json:"paused_at"`
+	Circuit         policy.CircuitStatus `json:"circuit"`
+	OpenUntil       *render.Instant      `json:"open_until"`
+	RetryAfterUntil *render.Instant      `json:"retry_after_until"`
 }
 
 // loadedDestinationJSON is the contract of one destination with what it has to do.
 type loadedDestinationJSON struct {
 	destinationJSON
-	Paused       bool    `json:"paused"`
-	PausedReason *string `json:"paused_reason"`
-	PausedBy     *string `json:"paused_by"`
-	Circuit      string  `json:"circuit"`
-	InFlight     int64   `json:"in_flight"`
-	Due          int64   `json:"due"`
-	Scheduled    int64   `json:"scheduled"`
-	Stuck        int64   `json:"stuck"`
-	Dead         int64   `json:"dead"`
+	InFlight  int64 `json:"in_flight"`
+	Due       int64 `json:"due"`
+	Scheduled int64 `json:"scheduled"`
+	Stuck     int64 `json:"stuck"`
+	Dead      int64 `json:"dead"`
 }
 
-// circuitClosed is the state of every circuit in this version: nothing is held back.
-const circuitClosed = "closed"
-
-func destinationDocument(d work.Destination, reveal bool) destinationJSON {
+func destinationDocument(d work.Destination, reveal bool, asOf time.Time) destinationJSON {
 	doc := destinationJSON{
 		Name: d.Name, URL: shownURL(d.URL, reveal), Policy: d.Policy, Key: orNull(d.Key), MaxInFlight: orNull(d.MaxInFlight),
 		Rate: orNull(d.Rate), Headers: d.Headers, Tenants: d.Tenants, Body: orNull(string(d.Body)), PayloadMax: orNull(d.PayloadMax),
 		CreatedAt: render.Instant(d.CreatedAt), UpdatedAt: render.Instant(d.UpdatedAt),
+		healthJSON: healthDocument(d.Health, asOf),
 	}
 	if doc.Headers == nil {
 		doc.Headers = map[string]work.Reference{}
@@ -85,7 +94,26 @@ func shownURL(raw string, reveal bool) string {
 	return base.String() + "/…"
 }
 
-func destinationView(reveal bool) render.View[work.Destination] {
+func healthDocument(h work.Health, asOf time.Time) healthJSON {
+	doc := healthJSON{
+		Paused: !h.Pause.At.IsZero(), PausedReason: orNull(h.Pause.Reason), PausedBy: orNull(h.Pause.By), PausedAt: instantOrNull(h.Pause.At),
+		Circuit: policy.CircuitState(h, asOf), OpenUntil: instantOrNull(h.OpenUntil),
+	}
+	if h.HeldUntil.After(asOf) {
+		doc.RetryAfterUntil = instantOrNull(h.HeldUntil)
+	}
+	return doc
+}
+
+func instantOrNull(t time.Time) *render.Instant {
+	if t.IsZero() {
+		return nil
+	}
+	i := render.Instant(t)
+	return &i
+}
+
+func destinationView(reveal bool, asOf time.Time) render.View[work.Destination] {
 	text := func(header string, of func(work.Destination) string) render.Column[work.Destination] {
 		return render.Column[work.Destination]{Header: header, Value: of}
 	}
@@ -100,13 +128,14 @@ func destinationView(reveal bool) render.View[work.Destination] {
 			text("KEY", func(d work.Destination) string { return d.Key }),
 			text("MAX IN FLIGHT", func(d work.Destination) string { return orPolicy(int64(d.MaxInFlight)) }),
 			text("RATE", func(d work.Destination) string { return d.Rate }),
+			text("HELD", func(d work.Destination) string { return heldText(d.Health, asOf) }),
 			wide("HEADERS", work.Destination.HeaderText),
 			wide("TENANTS", work.Destination.TenantText),
 			wide("BODY", func(d work.Destination) string { return string(d.Body) }),
 			wide("PAYLOAD MAX", func(d work.Destination) string { return orPolicy(d.PayloadMax) }),
 			wide("UPDATED AT", func(d work.Destination) string { return render.Time(d.UpdatedAt) }),
 		},
-		JSON: func(d work.Destination) any { return destinationDocument(d, reveal) },
+		JSON: func(d work.Destination) any { return destinationDocument(d, reveal, asOf) },
 		Name: func(d work.Destination) string { return d.Name },
 	}
 }
@@ -122,6 +151,7 @@ func orPolicy(n int64) string {
 type loadedDestination struct {
 	work.Destination
 	load   work.DestinationLoad
+	asOf   time.Time
 	reveal bool
 }
 
@@ -139,8 +169,9 @@ func (l loadedDestination) fields() []render.Field {
 		{Name: "Tenants", Value: d.TenantText()},
 		{Name: "Body", Value: string(d.Body)},
 		{Name: "Payload max", Value: orPolicy(d.PayloadMax)},
-		{Name: "Paused", Value: "no"},
-		{Name: "Circuit", Value: circuitClosed},
+		{Name: "Paused", Value: pauseText(d.Health.Pause)},
+		{Name: "Circuit", Value: circuitText(d.Health, l.asOf)},
+		{Name: "Retry after", Value: retryAfterText(d.Health, l.asOf)},
 		{Name: "In flight", Value: count(l.load.InFlight)},
 		{Name: "Due", Value: count(l.load.Due)},
 		{Name: "Scheduled", Value: count(l.load.Scheduled)},
@@ -163,8 +194,8 @@ func loadedView() render.View[loadedDestination] {
 		Columns: columns,
 		JSON: func(l loadedDestination) any {
 			return loadedDestinationJSON{
-				destinationJSON: destinationDocument(l.Destination, l.reveal), Circuit: circuitClosed, InFlight: l.load.InFlight,
-				Due: l.load.Due, Scheduled: l.load.Scheduled, Stuck: l.load.Stuck, Dead: l.load.Dead,
+				destinationJSON: destinationDocument(l.Destination, l.reveal, l.asOf), InFlight: l.load.InFlight, Due: l.load.Due,
+				Scheduled: l.load.Scheduled, Stuck: l.load.Stuck, Dead: l.load.Dead,
 			}
 		},
 		Name: func(l loadedDestination) string { return l.Name },

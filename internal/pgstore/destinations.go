@@ -14,8 +14,9 @@ import (
 const (
 	destinationColumns = `
 SELECT x.id, x.name, x.url, x.policy, x.signing_key, x.headers, x.max_in_flight, x.rate, x.tenants, x.body,
-       x.payload_max, x.created_at, x.updated_at
-FROM whctl.destinations x`
+       x.payload_max, x.created_at, x.updated_at, ` + healthColumns + `
+FROM whctl.destinations x
+LEFT JOIN whctl.destination_health h ON h.destination_id = x.id`
 
 	// By bytes: the order must not depend on the database's language.
 	destinationsSQL = destinationColumns + `

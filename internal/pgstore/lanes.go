@@ -46,7 +46,6 @@ func (s *Store) Survey(ctx context.Context) (work.Survey, error) {
 			AsOf time.Time `db:"as_of"`
 			Head time.Time `db:"due"`
 			destinationRow
-			healthRow
 		}
 		v = work.Survey{}
 		if err := tx.SelectContext(ctx, &rows, s.sql(surveySQL)); err != nil {
@@ -61,9 +60,7 @@ func (s *Store) Survey(ctx context.Context) (work.Survey, error) {
 				v.NextDue = r.Head
 				continue
 			}
-			d := r.destination()
-			d.Health = r.health(d.ID)
-			v.Due = append(v.Due, d)
+			v.Due = append(v.Due, r.destination())
 		}
 		return nil
 	})
@@ -89,6 +86,7 @@ type destinationRow struct {
 	CreatedAt   time.Time        `db:"created_at"`
 	UpdatedAt   time.Time        `db:"updated_at"`
 	Suspects    bool             `db:"suspects"` // only of surveySQL
+	healthRow
 }
 
 func destinations(rows []destinationRow) []work.Destination {
@@ -104,7 +102,7 @@ func (r destinationRow) destination() work.Destination {
 		ID: r.ID, Name: r.Name, URL: r.URL, Policy: r.Policy, Key: r.SigningKey,
 		MaxInFlight: int(r.MaxInFlight.V), Rate: r.Rate.V, Tenants: r.Tenants,
 		Body: work.BodyKind(r.Body.V), PayloadMax: r.PayloadMax.V, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
-		Suspects: r.Suspects,
+		Health: r.health(r.ID), Suspects: r.Suspects,
 	}
 	if err := json.Unmarshal([]byte(r.Headers), &d.Headers); err != nil {
 		d.Fault = fmt.Errorf("%w: headers of destination %q are no references; mend them with: whctl destination apply", work.ErrConfig, r.Name)

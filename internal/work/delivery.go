@@ -95,9 +95,9 @@ type Destination struct {
 	PayloadMax  int64                // bytes, fixed by `destination apply`; 0: the default of 256 KiB
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	Health      Health // only with what is due
-	Suspects    bool   // it has open deliveries whose last attempt was lost; only with what is due
-	Fault       error  // why the row cannot be used as it stands, as after an edit by hand; nil: it can
+	Health      Health
+	Suspects    bool  // it has open deliveries whose last attempt was lost; only with what is due
+	Fault       error // why the row cannot be used as it stands, as after an edit by hand; nil: it can
 }
 
 // Reference says where a secret value comes from: one of an environment variable

@@ -19,6 +19,13 @@ type DestinationLoad struct {
 // Needed says that a destination may not go: something may still have to be sent there.
 func (l DestinationLoad) Needed() bool { return l.Scheduled+l.InFlight+l.Stuck+l.Dead > 0 }
 
+// DestinationAct is what a person does about a destination, and why.
+type DestinationAct struct {
+	Name     string
+	Operator string
+	Reason   string
+}
+
 // DestinationAction is what applying a list of destinations does to one.
 type DestinationAction string
 
