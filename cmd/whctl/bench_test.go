@@ -120,6 +120,7 @@ type summary struct {
 	LostRecovered int            `json:"lost_recovered"`
 	Released      int            `json:"released"`
 	Late          int            `json:"late"`
+	HeldBack      map[string]int `json:"held_back"`
 	DueRemaining  int            `json:"due_remaining"`
 	ByClass       map[string]int `json:"by_class"`
 	StoppedBy     string         `json:"stopped_by"`

@@ -137,8 +137,13 @@ var sqlFiles = []string{
 // instants that decide come from the database; work and policy have no clock at all.
 var clocks = map[string]string{
 	"internal/console/progress.go":  "how long the work takes, for the rate and the time left",
-	"internal/deliver/run.go":       "how long the run takes, against --max-time and the lease",
+	"internal/deliver/claim.go":     "how long ago it was looked who has work, and when a claim was sent, from which its leases are counted",
+	"internal/deliver/clock.go":     "how long ago the database told the time",
+	"internal/deliver/run.go":       "how long the run takes, against --max-time",
 	"internal/deliver/send.go":      "what is left of a lease, counted from before the claim was sent",
+	"internal/deliver/settle.go":    "how long ago a destination was given up by a worker that stays",
+	"internal/deliver/shares.go":    "how long ago the others were told of this run",
+	"internal/deliver/waits.go":     "how long a run has waited for a share, and ago it was looked who has work",
 	"internal/httpsend/config.go":   "the one wall clock, of signatures and dates in answers, where none is given",
 	"internal/httpsend/exchange.go": "what is left of one request's time",
 	"internal/httpsend/failure.go":  "whether the request's time was over when its name was not resolved",

@@ -70,7 +70,7 @@ func summaryView() render.View[deliver.Summary] {
 			wide(number("RELEASED", func(s deliver.Summary) int64 { return int64(s.Released) })),
 			wide(number("LATE", func(s deliver.Summary) int64 { return int64(s.Late) })),
 			{Header: "DUE", Right: true, Value: func(s deliver.Summary) string { return dueText(s.DueRemaining) }},
-			{Header: "HELD BACK", Wide: true, Value: func(s deliver.Summary) string { return heldText(s.HeldBack) }},
+			{Header: "HELD BACK", Wide: true, Value: func(s deliver.Summary) string { return heldBackText(s.HeldBack) }},
 			{Header: "P50", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P50) }},
 			{Header: "P99", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P99) }},
 			{Header: "STOPPED BY", Value: func(s deliver.Summary) string { return string(s.StoppedBy) }},
@@ -98,8 +98,8 @@ func heldBackDocument(n map[work.Hold]int64) heldBackJSON {
 	}
 }
 
-// heldText is what is held back, for a table: how much and why.
-func heldText(n map[work.Hold]int64) string {
+// heldBackText is what is held back, for a table: how much and why.
+func heldBackText(n map[work.Hold]int64) string {
 	var parts []string
 	for _, hold := range work.Holds() {
 		if n[hold] > 0 {
