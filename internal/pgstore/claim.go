@@ -24,8 +24,10 @@ import (
 // Suspects, whose last attempt was lost (class 16), are asked for by themselves.
 //
 // The rows to take are fixed by a materialized CTE, since a sub-select with LIMIT may be
-// run more than once by some plans. The total limit is written into the text (%d): a
-// parameter there makes the planner expect a tenth of all due rows.
+// run more than once by some plans. The rooms bound how many they are; the limit only keeps
+// the planner from expecting a tenth of all due rows, as it would of a parameter. It is no
+// less than what one claim asks for, and the same for all: a text that changes is never
+// prepared.
 const claimSQL = `
 WITH c AS MATERIALIZED (
   SELECT l.id, l.due, l.holder, a.lease, a.suspects, row_number() OVER () AS n
@@ -51,7 +53,7 @@ WITH c AS MATERIALIZED (
       ORDER BY d.next_attempt_at, d.id
       LIMIT a.room
       FOR UPDATE SKIP LOCKED) suspect) l
-  LIMIT %d),
+  LIMIT 512),
 u AS (
   UPDATE whctl.deliveries d
   SET lease_owner = $1, lease_expires_at = now() + c.lease * interval '1 second',
@@ -108,7 +110,7 @@ func (s *Store) claim(ctx context.Context, r work.ClaimRequest) (claimed []work.
 	err = s.write(ctx, func(tx *sqlx.Tx) error {
 		claimed, transaction = claimed[:0], ""
 		dest, marks, rooms, leases, suspects := askColumns(r.Asks)
-		rows, err := tx.QueryContext(ctx, fmt.Sprintf(s.sql(claimSQL), len(r.AttemptIDs)),
+		rows, err := tx.QueryContext(ctx, s.sql(claimSQL),
 			r.Owner, pq.Array(dest), pq.Array(marks), pq.Array(rooms), pq.Array(leases), pq.Array(suspects), uuids(r.AttemptIDs), r.InlineMax)
 		if err != nil {
 			return err
