@@ -88,8 +88,9 @@ func (r *recorder) work(ctx context.Context) {
 // quarter of all that is claimed: a few deliveries are recorded at once, many in large
 // groups.
 func (r *recorder) gather(first done) []done {
-	group := []done{first}
 	enough := min(maxGroup, int(r.flying.Load()/4))
+	group := make([]done, 1, max(enough, 1+len(r.results)))
+	group[0] = first
 	t := time.NewTimer(gatherFor)
 	defer t.Stop()
 	for len(group) < maxGroup {

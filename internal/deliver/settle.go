@@ -80,8 +80,10 @@ func fatal(err error) bool {
 
 // report writes one line about what became of a delivery.
 func (r *run) report(d done, fate work.Fate, la *lane) {
-	level := logLevel(d)
-	c := d.claimed
+	level, c := logLevel(d), &d.claimed
+	if !r.o.Log.Enabled(context.Background(), level) {
+		return // nothing of the line is made for nobody
+	}
 	r.o.Log.Log(context.Background(), level, "attempt "+string(d.decision.Verdict),
 		"delivery_id", c.Envelope.DeliveryID, "destination", la.destination.Name, "attempt_id", c.AttemptID.String(),
 		"generation", c.Generation, "attempt", c.Attempt, "class", string(d.outcome.Class), "status", statusOf(d.outcome),

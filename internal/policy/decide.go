@@ -2,7 +2,7 @@ package policy
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
 	"time"
 
 	"example.com/whctl/internal/work"
@@ -12,7 +12,7 @@ import (
 // within its generation) ended as o. random returns numbers in [0,1) and is asked only
 // where a backoff is computed.
 func (p Policy) Decide(o work.Outcome, attempt int, random func() float64) Decision {
-	head := fmt.Sprintf("%s, attempt %d of %d", label(o), attempt, p.MaxAttempts)
+	head := label(o) + ", attempt " + strconv.Itoa(attempt) + " of " + strconv.Itoa(p.MaxAttempts)
 	switch {
 	case o.Class == work.OK:
 		return Decision{Verdict: Deliver, Why: head + ": delivered"}
@@ -67,10 +67,10 @@ func die(reason work.Reason, head, why string) Decision {
 // label names an outcome in one word: its status where the class says no more.
 func label(o work.Outcome) string {
 	switch {
-	case !slices.Contains(work.Classes(), o.Class):
+	case !o.Class.Known():
 		return fmt.Sprintf("unknown class %q", string(o.Class))
 	case judgedByStatus(o):
-		return fmt.Sprintf("%d", o.Status)
+		return strconv.Itoa(o.Status)
 	case o.Status != 0:
 		return fmt.Sprintf("%s %d", o.Class, o.Status)
 	}

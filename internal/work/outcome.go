@@ -69,6 +69,16 @@ func Classes() []Class {
 // ClassMeanings lists every outcome class with what it means, OK first.
 func ClassMeanings() []ClassMeaning { return append([]ClassMeaning(nil), classes[1:]...) }
 
+// Known says that c is one of them.
+func (c Class) Known() bool {
+	for _, x := range classes[1:] {
+		if x.Class == c {
+			return true
+		}
+	}
+	return false
+}
+
 // Code is the number under which the tables keep c.
 func (c Class) Code() int16 {
 	for i, x := range classes {
