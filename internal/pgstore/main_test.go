@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -142,4 +143,10 @@ func history(t *testing.T, d *testbed.Database, id string) string {
 	return testbed.QueryString(t, d, `
 SELECT string_agg(generation || '.' || attempt || ' ' || coalesce(class, 'open') || ' ' || worker, ', ' ORDER BY generation, attempt)
 FROM whctl.attempt_history WHERE delivery_id = $1`, id)
+}
+
+// newWorkerOn is a worker on one of a few stores that a test shares.
+func newWorkerOn(t *testing.T, d *testbed.Database, n int) *worker {
+	t.Helper()
+	return &worker{t: t, store: open(t, d), owner: fmt.Sprintf("w%d#%s", n, uuid.NewString()[:8])}
 }

@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -11,26 +10,29 @@ import (
 	"example.com/whctl/internal/work"
 )
 
+// None of these joins one list with another: the server has no statistics on what came a
+// moment ago, and ten thousand times ten thousand takes it seconds.
 const (
+	ownSharesSQL = `
+SELECT h.destination_id, h.room FROM whctl.shares h WHERE h.owner = $1 AND h.expires_at IS NULL ORDER BY h.destination_id`
+
 	unwantSQL = `
-DELETE FROM whctl.shares h
-WHERE h.owner = $1 AND h.expires_at IS NULL
-  AND NOT EXISTS (SELECT FROM unnest($2::bigint[]) w(id) WHERE w.id = h.destination_id)`
+DELETE FROM whctl.shares h WHERE h.owner = $1 AND h.expires_at IS NULL AND h.destination_id = ANY($2::bigint[])`
 
-	// What the owner has (-1: no row of a living worker), and how many others are there.
-	sharesSQL = `
-SELECT w.id, coalesce(own.room, -1) AS room, coalesce(r.rivals, 0) AS rivals
-FROM unnest($2::bigint[]) WITH ORDINALITY w(id, n)
-LEFT JOIN whctl.shares own ON own.destination_id = w.id AND own.owner = $1 AND own.expires_at IS NULL
-LEFT JOIN (SELECT h.destination_id, count(*) AS rivals FROM whctl.shares h
-           WHERE h.owner <> $1 AND h.expires_at IS NULL AND h.destination_id = ANY($2::bigint[])
-           GROUP BY h.destination_id) r ON r.destination_id = w.id
-ORDER BY w.n`
+	// How many others are there.
+	rivalsSQL = `
+SELECT w.id, l.rivals
+FROM unnest($2::bigint[]) w(id)
+CROSS JOIN LATERAL (SELECT count(*) AS rivals FROM whctl.shares h
+                    WHERE h.destination_id = w.id AND h.owner <> $1 AND h.expires_at IS NULL) l
+WHERE l.rivals > 0
+ORDER BY w.id`
 
+	// The rows are there.
 	lowerSQL = `
-UPDATE whctl.shares h SET room = w.room
-FROM unnest($2::bigint[], $3::int[]) w(id, room)
-WHERE h.destination_id = w.id AND h.owner = $1 AND h.expires_at IS NULL AND h.room > w.room`
+INSERT INTO whctl.shares AS h (destination_id, owner, room)
+SELECT w.id, $1, w.room FROM unnest($2::bigint[], $3::int[]) w(id, room) ORDER BY w.id
+ON CONFLICT (destination_id, owner) DO UPDATE SET room = excluded.room`
 
 	lockSharesSQL = `
 SELECT h.destination_id FROM whctl.destination_health h
@@ -41,12 +43,10 @@ FOR NO KEY UPDATE SKIP LOCKED`
 	// Under the locks: of each cap, what the others leave, but never less than there was.
 	raiseSQL = `
 INSERT INTO whctl.shares AS h (destination_id, owner, room)
-SELECT w.id, $1, greatest(coalesce(own.room, 0), least(w.target, w.cap - coalesce(r.taken, 0)), 0)
-FROM unnest($2::bigint[], $3::int[], $4::int[]) w(id, cap, target)
-LEFT JOIN whctl.shares own ON own.destination_id = w.id AND own.owner = $1 AND own.expires_at IS NULL
-LEFT JOIN (SELECT o.destination_id, sum(o.room) AS taken FROM whctl.shares o
-           WHERE o.owner <> $1 AND (o.expires_at IS NULL OR o.expires_at > now()) AND o.destination_id = ANY($2::bigint[])
-           GROUP BY o.destination_id) r ON r.destination_id = w.id
+SELECT w.id, $1, greatest(w.present, least(w.target, w.cap - coalesce(l.taken, 0)), 0)
+FROM unnest($2::bigint[], $3::int[], $4::int[], $5::int[]) w(id, cap, target, present)
+CROSS JOIN LATERAL (SELECT sum(o.room) AS taken FROM whctl.shares o
+                    WHERE o.destination_id = w.id AND o.owner <> $1 AND (o.expires_at IS NULL OR o.expires_at > now())) l
 ORDER BY w.id
 ON CONFLICT (destination_id, owner) DO UPDATE SET room = excluded.room, expires_at = NULL
 RETURNING h.destination_id, h.room`
@@ -58,32 +58,30 @@ RETURNING h.destination_id, h.room`
 // raised only while nobody else can raise one of the same destination. An owner that was
 // taken out is work.ErrNoWorker.
 func (s *Store) Shares(ctx context.Context, owner string, wants []work.Want) ([]work.Share, error) {
-	ids := make([]int64, len(wants))
-	for i, w := range wants {
-		ids[i] = w.DestinationID
-	}
 	var shares []work.Share
 	err := s.repeat(ctx, func(tx *sqlx.Tx) error {
-		shares = nil
 		if err := s.alive(ctx, tx, owner); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, s.sql(unwantSQL), owner, pq.Array(ids)); err != nil || len(wants) == 0 {
+		p, err := s.planShares(ctx, tx, owner, wants)
+		if err != nil {
 			return err
 		}
-		var p sharePlan
-		if err := tx.SelectContext(ctx, &p.held, s.sql(sharesSQL), owner, pq.Array(ids)); err != nil {
-			return err
-		}
-		p.make(wants)
-		if len(p.lower.ids) > 0 {
-			if _, err := tx.ExecContext(ctx, s.sql(lowerSQL), owner, pq.Array(p.lower.ids), pq.Array(p.lower.targets)); err != nil {
+		if len(p.unwanted) > 0 {
+			if _, err := tx.ExecContext(ctx, s.sql(unwantSQL), owner, pq.Array(p.unwanted)); err != nil {
 				return err
 			}
 		}
-		raised, err := s.raise(ctx, tx, owner, p.raise)
-		shares = p.shares(raised)
-		return err
+		if l := p.lower; len(l.ids) > 0 {
+			if _, err := tx.ExecContext(ctx, s.sql(lowerSQL), owner, pq.Array(l.ids), pq.Array(l.targets)); err != nil {
+				return err
+			}
+		}
+		if err := s.raiseShares(ctx, tx, owner, p); err != nil {
+			return err
+		}
+		shares = p.shares(wants)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("share the requests in flight of worker %s: %w", owner, err)
@@ -91,89 +89,49 @@ func (s *Store) Shares(ctx context.Context, owner string, wants []work.Want) ([]
 	return shares, nil
 }
 
-// raise raises shares whose destinations nobody else holds, by a statement of its own
-// after the one that locks: so it sees what those before it have taken.
-func (s *Store) raise(ctx context.Context, tx *sqlx.Tx, owner string, c shareChanges) (map[int64]int, error) {
-	if len(c.ids) == 0 {
-		return nil, nil
+// planShares compares what the owner wants with what it has.
+func (s *Store) planShares(ctx context.Context, tx *sqlx.Tx, owner string, wants []work.Want) (*sharePlan, error) {
+	ids := make([]int64, len(wants))
+	for i, w := range wants {
+		ids[i] = w.DestinationID
+	}
+	var own []sharedRoom
+	if err := tx.SelectContext(ctx, &own, s.sql(ownSharesSQL), owner); err != nil {
+		return nil, err
+	}
+	var rivals []struct {
+		DestinationID int64 `db:"id"`
+		Rivals        int   `db:"rivals"`
+	}
+	if len(ids) > 0 {
+		if err := tx.SelectContext(ctx, &rivals, s.sql(rivalsSQL), owner, pq.Array(ids)); err != nil {
+			return nil, err
+		}
+	}
+	others := make(map[int64]int, len(rivals))
+	for _, r := range rivals {
+		others[r.DestinationID] = r.Rivals
+	}
+	return newSharePlan(wants, own, others), nil
+}
+
+// raiseShares raises shares whose destinations nobody else holds, by a statement of its
+// own after the one that locks: so it sees what those before it have taken.
+func (s *Store) raiseShares(ctx context.Context, tx *sqlx.Tx, owner string, p *sharePlan) error {
+	if len(p.raise.ids) == 0 {
+		return nil
 	}
 	var locked []int64
-	if err := tx.SelectContext(ctx, &locked, s.sql(lockSharesSQL), pq.Array(c.ids)); err != nil {
-		return nil, err
+	if err := tx.SelectContext(ctx, &locked, s.sql(lockSharesSQL), pq.Array(p.raise.ids)); err != nil {
+		return err
 	}
-	c = c.only(locked)
-	var rows []struct {
-		DestinationID int64 `db:"destination_id"`
-		Room          int   `db:"room"`
+	c := p.raise.only(locked)
+	var raised []sharedRoom
+	if err := tx.SelectContext(ctx, &raised, s.sql(raiseSQL), owner, pq.Array(c.ids), pq.Array(c.caps), pq.Array(c.targets), pq.Array(c.present)); err != nil {
+		return err
 	}
-	if err := tx.SelectContext(ctx, &rows, s.sql(raiseSQL), owner, pq.Array(c.ids), pq.Array(c.caps), pq.Array(c.targets)); err != nil {
-		return nil, err
+	for _, r := range raised {
+		p.rooms[r.DestinationID] = r.Room
 	}
-	rooms := make(map[int64]int, len(rows))
-	for _, r := range rows {
-		rooms[r.DestinationID] = r.Room
-	}
-	return rooms, nil
-}
-
-// heldShare is what an owner has of a want.
-type heldShare struct {
-	ID     int64 `db:"id"`
-	Room   int   `db:"room"` // -1: no share
-	Rivals int   `db:"rivals"`
-}
-
-// shareChanges are shares to be changed, as columns.
-type shareChanges struct{ ids, caps, targets []int64 }
-
-func (c *shareChanges) add(w work.Want, target int) {
-	c.ids, c.caps, c.targets = append(c.ids, w.DestinationID), append(c.caps, int64(w.Cap)), append(c.targets, int64(target))
-}
-
-// only is c without what is not among the ids, which are sorted.
-func (c shareChanges) only(ids []int64) shareChanges {
-	var kept shareChanges
-	for i, id := range c.ids {
-		if _, found := slices.BinarySearch(ids, id); found {
-			kept.ids, kept.caps, kept.targets = append(kept.ids, id), append(kept.caps, c.caps[i]), append(kept.targets, c.targets[i])
-		}
-	}
-	return kept
-}
-
-// sharePlan says which shares are to be lowered and which are to be raised.
-type sharePlan struct {
-	held         []heldShare // in the order of the wants
-	lower, raise shareChanges
-}
-
-func (p *sharePlan) make(wants []work.Want) {
-	for i, w := range wants {
-		h := &p.held[i]
-		switch target := shareOf(w, h.Rivals); {
-		case h.Room > target:
-			p.lower.add(w, target)
-			h.Room = target
-		case h.Room < target:
-			p.raise.add(w, target)
-		}
-	}
-}
-
-// shareOf is an equal part of the cap, rounded up: whoever comes last gets what is left.
-// What a worker has in flight it cannot give up.
-func shareOf(w work.Want, rivals int) int {
-	return max(1, (w.Cap+rivals)/(rivals+1), w.Busy)
-}
-
-func (p *sharePlan) shares(raised map[int64]int) []work.Share {
-	shares := make([]work.Share, len(p.held))
-	for i, h := range p.held {
-		room, ok := raised[h.ID]
-		if !ok {
-			room = max(0, h.Room)
-		}
-		shares[i] = work.Share{DestinationID: h.ID, Room: room}
-	}
-	return shares
+	return nil
 }
