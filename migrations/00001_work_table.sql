@@ -223,6 +223,20 @@ WHEN (NEW.id <> OLD.id
                                 OR NEW.state = 0 AND NEW.generation = OLD.generation + 1 AND NEW.attempts = 0))
 EXECUTE FUNCTION whctl.refuse_arrow();
 
+-- Wakes the workers that listen, once for each transaction that puts something in. The
+-- name of a channel holds 63 bytes, as that of a schema does.
+-- +goose StatementBegin
+CREATE FUNCTION whctl.tell_workers() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_notify(left(TG_TABLE_SCHEMA, 59) || '_due', '');
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER deliveries_tell_workers AFTER INSERT ON whctl.deliveries FOR EACH STATEMENT
+EXECUTE FUNCTION whctl.tell_workers();
+
 -- +goose StatementBegin
 CREATE FUNCTION whctl.refuse_change() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -392,7 +406,7 @@ END $$;
 
 -- By name, for the schema may hold functions of others. The three that are not here only
 -- name numbers: the views call them with the rights of whoever looks.
-REVOKE EXECUTE ON FUNCTION whctl.refuse_arrow(), whctl.refuse_beginning(), whctl.refuse_change(), whctl.refuse_orphans(),
+REVOKE EXECUTE ON FUNCTION whctl.refuse_arrow(), whctl.refuse_beginning(), whctl.refuse_change(), whctl.refuse_orphans(), whctl.tell_workers(),
     whctl.new_delivery_id(), whctl.is_json(bytea), whctl.cancel(text, text),
     whctl.enqueue(text, text, text, bytea, text, text, text, timestamptz, text, timestamptz, timestamptz)
     FROM PUBLIC;
