@@ -146,5 +146,6 @@ var clocks = map[string]string{
 	"internal/httpsend/sender.go":   "how long an attempt takes",
 	"internal/httpsend/trail.go":    "how long the stages of an attempt take",
 	"internal/pgstore/dialer.go":    "deadlines of the connection, which are instants to the net package",
+	"internal/pgstore/line.go":      "how long to wait for bytes, which is an instant to the net package",
 	"internal/pgstore/prepared.go":  "how old a plan is",
 }
