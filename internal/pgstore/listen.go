@@ -130,21 +130,20 @@ func (l *Listener) listen(ctx context.Context) error {
 	if _, err := l.line.ask(c); err != nil { // learns how long an answer is
 		return err
 	}
-	for {
+	for first := true; ; first = false {
 		for more := true; more; {
 			if more, err = l.line.ask(c); err != nil {
 				return err
 			}
 		}
-		if err := l.line.await(askEvery); err != nil {
-			return err
+		if !first {
+			l.intervals.Reset() // this link holds
 		}
-		if _, err := l.line.ask(c); err != nil {
-			return err
-		}
-		l.intervals.Reset() // this link holds
 		if !pause(ctx, breath) {
 			return ctx.Err()
+		}
+		if err := l.line.await(askEvery); err != nil {
+			return err
 		}
 	}
 }
