@@ -48,9 +48,15 @@ type Options struct {
 	Endpoint func(d work.Destination) (Endpoint, error)
 	// Guard is the question whether a delivery is still to be sent; nil, itself or what it
 	// answers, where there is none.
-	Guard  func(c work.Claimed) func(ctx context.Context) (bool, error)
-	Random func() float64 // in [0,1), for jitter
-	Log    *slog.Logger
+	Guard   func(c work.Claimed) func(ctx context.Context) (bool, error)
+	Random  func() float64 // in [0,1), for jitter
+	Log     *slog.Logger
+	Observe Observer // of what the run does; nil: nobody
+	// Wake says that something was put in, to a worker that waits; nil: it looks by itself
+	// from time to time.
+	Wake <-chan struct{}
+	// PayloadMemory is how many bytes of payloads are held at a time; 0: 16 MiB.
+	PayloadMemory int64
 }
 
 // StoppedBy says why a run ended.

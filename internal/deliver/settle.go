@@ -35,9 +35,11 @@ func (r *run) settle(s settled) error {
 			la.suspectBusy, r.lanes.moved = false, true
 		}
 		if s.err != nil {
+			d.tell(r.o.observed(), 0, s.err)
 			continue // not recorded: the lease will end, and the attempt be closed as lost
 		}
-		r.tally.recorded(d, s.fates[i])
+		r.tally.recorded(d, s.fates[i], r.o.Random)
+		d.tell(r.o.observed(), s.fates[i], nil)
 		if d.retired != nil && la.held == nil {
 			la.held = d.retired
 			r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", d.decision.Why)
