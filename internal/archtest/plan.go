@@ -108,7 +108,7 @@ var fences = []fence{
 		rooms:     []string{"internal/tui", "internal/cli"},
 	},
 	{libraries: []string{"github.com/spf13/cobra"}, rooms: []string{"internal/cli", "internal/mangen"}},
-	{libraries: []string{"github.com/prometheus/client_golang"}, rooms: []string{"internal/telemetry"}},
+	{libraries: []string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model"}, rooms: []string{"internal/telemetry"}},
 	{
 		// Durations such as 90d.
 		libraries: []string{"github.com/prometheus/common"},
@@ -148,4 +148,5 @@ var clocks = map[string]string{
 	"internal/pgstore/dialer.go":    "deadlines of the connection, which are instants to the net package",
 	"internal/pgstore/line.go":      "how long to wait for bytes, which is an instant to the net package",
 	"internal/pgstore/prepared.go":  "how old a plan is",
+	"internal/telemetry/metrics.go": "how long ago the loop has turned",
 }

@@ -7,25 +7,6 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-// Ending is what became of one claimed delivery, as an observer counts it.
-type Ending string
-
-// The endings; they add up to what was claimed.
-const (
-	EndDelivered  Ending = "delivered"
-	EndRetried    Ending = "retried"
-	EndDead       Ending = "dead"
-	EndCancelled  Ending = "cancelled"
-	EndReleased   Ending = "released"
-	EndLate       Ending = "late"
-	EndUnrecorded Ending = "unrecorded"
-)
-
-// Endings lists them all.
-func Endings() []Ending {
-	return []Ending{EndDelivered, EndRetried, EndDead, EndCancelled, EndReleased, EndLate, EndUnrecorded}
-}
-
 // Observer is told what a run does, by its loop: the calls must not wait for anything.
 type Observer interface {
 	// Turned: the loop is alive. An idle one turns at least every few seconds.
@@ -34,7 +15,7 @@ type Observer interface {
 	Claimed(n int)
 	// Recorded: one of them is settled. Without an attempt class is "", and latency 0
 	// where nothing was sent.
-	Recorded(class work.Class, ending Ending, latency time.Duration)
+	Recorded(class work.Class, ending work.Ending, latency time.Duration)
 	// Held is how many destinations with due work are held back now, by why.
 	Held(destinations map[work.Hold]int)
 	// Backlog is what is due and not leased.
@@ -51,11 +32,11 @@ func (o Options) observed() Observer {
 
 type unobserved struct{}
 
-func (unobserved) Turned()                                    {}
-func (unobserved) Claimed(int)                                {}
-func (unobserved) Recorded(work.Class, Ending, time.Duration) {}
-func (unobserved) Held(map[work.Hold]int)                     {}
-func (unobserved) Backlog(int64, time.Duration)               {}
+func (unobserved) Turned()                                         {}
+func (unobserved) Claimed(int)                                     {}
+func (unobserved) Recorded(work.Class, work.Ending, time.Duration) {}
+func (unobserved) Held(map[work.Hold]int)                          {}
+func (unobserved) Backlog(int64, time.Duration)                    {}
 
 // tell is one settled delivery in an observer's words. What a lost worker had begun took
 // no time that anybody knows, and what could not be recorded is no attempt on record.
@@ -66,25 +47,25 @@ func (d done) tell(to Observer, fate work.Fate, err error) {
 	}
 	switch {
 	case err != nil:
-		to.Recorded("", EndUnrecorded, latency)
+		to.Recorded("", work.EndUnrecorded, latency)
 	case fate == work.Late:
-		to.Recorded(d.outcome.Class, EndLate, latency)
+		to.Recorded(d.outcome.Class, work.EndLate, latency)
 	default:
 		to.Recorded(d.outcome.Class, ending(d.decision.Verdict), latency)
 	}
 }
 
-func ending(v policy.Verdict) Ending {
+func ending(v policy.Verdict) work.Ending {
 	switch v {
 	case policy.Deliver:
-		return EndDelivered
+		return work.EndDelivered
 	case policy.Retry:
-		return EndRetried
+		return work.EndRetried
 	case policy.Die:
-		return EndDead
+		return work.EndDead
 	case policy.Cancel:
-		return EndCancelled
+		return work.EndCancelled
 	default:
-		return EndReleased
+		return work.EndReleased
 	}
 }
