@@ -33,8 +33,9 @@ type Metrics struct {
 	turned atomic.Int64 // nanoseconds after began at which the loop turned last
 }
 
-// New makes the metrics of a run of this version, all at 0.
-func New(version string) *Metrics {
+// New makes the metrics of a run of this version, all at 0. That of the last success is
+// for bounded runs: a worker ends but once.
+func New(version string, bounded bool) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
@@ -45,7 +46,7 @@ func New(version string) *Metrics {
 	inFlight := gauge("whctl_in_flight", "Deliveries claimed and not settled.")
 	due := gauge("whctl_due_deliveries", "Deliveries that are due and not leased, held ones among them, when they were counted last.")
 	oldest := gauge("whctl_oldest_due_age_seconds", "How long the oldest of them had been due.")
-	last := gauge(lastSuccess, "When a run ended as it should, or a worker claimed without a fault, last.")
+	last := gauge(lastSuccess, "When a run last ended as it should.")
 	build := gauge("whctl_build_info", "1, with the version of the program.", "version")
 	m := &Metrics{
 		registry:   prometheus.NewRegistry(),
@@ -68,7 +69,10 @@ func New(version string) *Metrics {
 		m.deliveries.WithLabelValues(string(e))
 	}
 	m.Held(nil)
-	m.registry.MustRegister(m.attempts, m.deliveries, m.latency, claims, inFlight, m.held, due, oldest, last, build)
+	m.registry.MustRegister(m.attempts, m.deliveries, m.latency, claims, inFlight, m.held, due, oldest, build)
+	if bounded {
+		m.registry.MustRegister(last)
+	}
 	return m
 }
 

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // busy is a run that has done some things.
 func busy() *Metrics {
-	m := New("1.2.3")
+	m := New("1.2.3", true)
 	m.Claimed(5)
 	m.Claimed(0)
 	m.Recorded(work.OK, work.EndDelivered, 20*time.Millisecond)
@@ -82,7 +82,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		}
 		return n
 	}
-	_, before := file(t, New("v"), filepath.Join(dir, "a"))
+	_, before := file(t, New("v", true), filepath.Join(dir, "a"))
 	_, after := file(t, busy(), filepath.Join(dir, "b"))
 	if a, b := series(before), series(after); a != b || a > 100 {
 		t.Errorf("%d series at first, %d later", a, b)
@@ -105,7 +105,7 @@ func TestAFileGoesOnFromTheLastRun(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "whctl.prom")
 	for range 3 {
 		m := busy()
-		f, _ := file(t, New("v"), name) // a run that has done nothing yet changes nothing
+		f, _ := file(t, New("v", true), name) // a run that has done nothing yet changes nothing
 		f.metrics = m
 		m.Succeeded(time.UnixMilli(1_700_000_000_500))
 		if err := f.Write(); err != nil {
@@ -115,7 +115,7 @@ func TestAFileGoesOnFromTheLastRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	failed := New("v")
+	failed := New("v", true)
 	_, text := file(t, failed, name)
 	has(t, text, `whctl_claims_total 6`, `whctl_deliveries_total{result="retried"} 3`, `whctl_attempts_total{class="ok"} 3`,
 		`whctl_attempt_duration_seconds_bucket{le="0.025"} 3`, `whctl_attempt_duration_seconds_count 6`, `whctl_attempt_duration_seconds_bucket{le="+Inf"} 6`,
@@ -138,7 +138,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{other, dir, filepath.Join(dir, "nosuch", "whctl.prom"), os.DevNull} {
-		if _, err := New("v").OpenFile(name); !errors.Is(err, work.ErrConfig) {
+		if _, err := New("v", true).OpenFile(name); !errors.Is(err, work.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestFilesThatAreNone(t *testing.T) {
 }
 
 func TestAWorkerWritesUntilItEnds(t *testing.T) {
-	f, _ := file(t, New("v"), filepath.Join(t.TempDir(), "whctl.prom"))
+	f, _ := file(t, New("v", true), filepath.Join(t.TempDir(), "whctl.prom"))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -208,7 +208,7 @@ func TestMetricsAreServed(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	m := New("v")
+	m := New("v", true)
 	s := serve(t, m)
 	if code, text := get(t, s, "/healthz"); code != http.StatusOK || text != "ok\n" {
 		t.Errorf("at the start: %d %q", code, text)
@@ -225,7 +225,7 @@ func TestHealth(t *testing.T) {
 
 // A client that says nothing, or never ends, does not hold a worker up.
 func TestAnIdleClientDoesNotHoldTheEndUp(t *testing.T) {
-	s := serve(t, New("v"))
+	s := serve(t, New("v", true))
 	var d net.Dialer
 	c, err := d.DialContext(t.Context(), "tcp", s.Address)
 	if err != nil {
@@ -246,8 +246,8 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	s := serve(t, New("v"))
-	if _, err := New("v").Serve(t.Context(), s.Address); !errors.Is(err, work.ErrConfig) || !strings.Contains(err.Error(), s.Address) {
+	s := serve(t, New("v", true))
+	if _, err := New("v", true).Serve(t.Context(), s.Address); !errors.Is(err, work.ErrConfig) || !strings.Contains(err.Error(), s.Address) {
 		t.Errorf("a port that is taken: %v", err)
 	}
 }
