@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,5 +115,37 @@ func TestHowAWorkerEnds(t *testing.T) {
 			t.Errorf("%+v: exit %d", c, got)
 		}
 		cancel(nil)
+	}
+}
+
+// The commands under deploy/ are understood as they stand, and are given more time to
+// stop than their grace. A DSN that cannot be used ends them after their flags were read.
+func TestTheDeployedWorkers(t *testing.T) {
+	for file, stop := range map[string]string{
+		"../../deploy/systemd/whctl-worker.service": `TimeoutStopSec=(\d+)\n`,
+		"../../deploy/kubernetes/deployment.yaml":   `terminationGracePeriodSeconds: (\d+)\n`,
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := regexp.MustCompile(`ExecStart=/usr/local/bin/whctl (.*)|args: \[(.*)\]`).FindSubmatch(text)
+		if command == nil {
+			t.Fatalf("%s starts nothing", file)
+		}
+		args := strings.FieldsFunc(string(command[1])+string(command[2]), func(r rune) bool { return strings.ContainsRune(`, "`, r) })
+		if a := (call{env: map[string]string{"WHCTL_DATABASE_URL": "nonsense"}, args: args}).run(t); a.code != exitConfig {
+			t.Errorf("%s: whctl %v: exit %d: %s", file, args, a.code, a.err)
+		}
+		grace := regexp.MustCompile(`--grace,? (\d+)s`).FindSubmatch(text)
+		limit := regexp.MustCompile(stop).FindSubmatch(text)
+		if grace == nil || limit == nil {
+			t.Fatalf("%s names no grace, or no limit", file)
+		}
+		g, _ := strconv.Atoi(string(grace[1]))
+		l, _ := strconv.Atoi(string(limit[1]))
+		if l < g+30 { // one wait for the database while it winds up, and some tries
+			t.Errorf("%s: %d s to stop, with a grace of %d s", file, l, g)
+		}
 	}
 }
