@@ -272,6 +272,20 @@ WHEN (NEW.id <> OLD.id
                                 OR NEW.state = 0 AND NEW.generation = OLD.generation + 1 AND NEW.attempts = 0))
 EXECUTE FUNCTION whctl.refuse_arrow();
 
+-- Wakes the workers that listen, once for each transaction that puts something in: the
+-- server merges equal notifications. The name of a channel holds 63 bytes, as that of a schema does.
+-- +goose StatementBegin
+CREATE FUNCTION whctl.tell_workers() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_notify(left(TG_TABLE_SCHEMA, 59) || '_due', '');
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER deliveries_tell_workers AFTER INSERT ON whctl.deliveries FOR EACH STATEMENT
+EXECUTE FUNCTION whctl.tell_workers();
+
 -- +goose StatementBegin
 CREATE FUNCTION whctl.refuse_change() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -333,20 +347,6 @@ EXECUTE FUNCTION whctl.begin_health();
 
 CREATE TRIGGER destinations_end_health AFTER DELETE ON whctl.destinations FOR EACH ROW
 EXECUTE FUNCTION whctl.end_health();
-
--- Wakes workers that wait. The server merges equal notifications of a transaction, so
--- that there is one, however many statements it has.
--- +goose StatementBegin
-CREATE FUNCTION whctl.notify_due() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_notify(TG_TABLE_SCHEMA || '_due', '');
-    RETURN NULL;
-END $$;
--- +goose StatementEnd
-
-CREATE TRIGGER deliveries_notify AFTER INSERT ON whctl.deliveries FOR EACH STATEMENT
-EXECUTE FUNCTION whctl.notify_due();
 
 -- A version 7 UUID (RFC 9562, section 5.7): 48 bits of milliseconds, the rest random.
 CREATE FUNCTION whctl.new_delivery_id() RETURNS text
@@ -483,7 +483,7 @@ END $$;
 -- By name, for the schema may hold functions of others. The three that are not here only
 -- name numbers: the views call them with the rights of whoever looks.
 REVOKE EXECUTE ON FUNCTION whctl.refuse_arrow(), whctl.refuse_beginning(), whctl.refuse_change(), whctl.refuse_orphans(),
-    whctl.begin_health(), whctl.end_health(), whctl.notify_due(),
+    whctl.begin_health(), whctl.end_health(), whctl.tell_workers(),
     whctl.new_delivery_id(), whctl.is_json(bytea), whctl.cancel(text, text),
     whctl.enqueue(text, text, text, bytea, text, text, text, timestamptz, text, timestamptz, timestamptz)
     FROM PUBLIC;

@@ -108,7 +108,7 @@ var fences = []fence{
 		rooms:     []string{"internal/tui", "internal/cli"},
 	},
 	{libraries: []string{"github.com/spf13/cobra"}, rooms: []string{"internal/cli", "internal/mangen"}},
-	{libraries: []string{"github.com/prometheus/client_golang"}, rooms: []string{"internal/telemetry"}},
+	{libraries: []string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model"}, rooms: []string{"internal/telemetry"}},
 	{
 		// Durations such as 90d.
 		libraries: []string{"github.com/prometheus/common"},
@@ -137,6 +137,7 @@ var sqlFiles = []string{
 // instants that decide come from the database; work and policy have no clock at all.
 var clocks = map[string]string{
 	"internal/console/progress.go":  "how long the work takes, for the rate and the time left",
+	"internal/deliver/backlog.go":   "how long ago what is due was counted, and how long that took",
 	"internal/deliver/claim.go":     "how long ago it was looked who has work, and when a claim was sent, from which its leases are counted",
 	"internal/deliver/clock.go":     "how long ago the database told the time",
 	"internal/deliver/run.go":       "how long the run takes, against --max-time",
@@ -151,5 +152,7 @@ var clocks = map[string]string{
 	"internal/httpsend/sender.go":   "how long an attempt takes",
 	"internal/httpsend/trail.go":    "how long the stages of an attempt take",
 	"internal/pgstore/dialer.go":    "deadlines of the connection, which are instants to the net package",
+	"internal/pgstore/line.go":      "how long to wait for bytes, which is an instant to the net package",
 	"internal/pgstore/prepared.go":  "how old a plan is",
+	"internal/telemetry/metrics.go": "how long ago the loop has turned",
 }

@@ -56,9 +56,7 @@ type storeNeeds struct {
 
 // openStore connects and, unless told otherwise, refuses a schema that does not fit.
 func (a *app) openStore(ctx context.Context, c *config.Config, n storeNeeds) (*pgstore.Store, error) {
-	s, err := pgstore.Open(ctx, pgstore.Options{
-		URL: c.Database.URL, Schema: a.global.schema, StatementTimeout: c.Database.StatementTimeout, IOTimeout: n.ioTimeout, MaxConns: n.conns,
-	})
+	s, err := pgstore.Open(ctx, a.storeOptions(c, n))
 	if err != nil || n.anySchema {
 		return s, err
 	}
@@ -67,6 +65,12 @@ func (a *app) openStore(ctx context.Context, c *config.Config, n storeNeeds) (*p
 		return nil, err
 	}
 	return s, nil
+}
+
+func (a *app) storeOptions(c *config.Config, n storeNeeds) pgstore.Options {
+	return pgstore.Options{
+		URL: c.Database.URL, Schema: a.global.schema, StatementTimeout: c.Database.StatementTimeout, IOTimeout: n.ioTimeout, MaxConns: n.conns,
+	}
 }
 
 // logger is the log on stderr. A quiet run speaks of what went wrong only.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
 	"runtime/debug"
@@ -19,7 +19,6 @@ import (
 	"example.com/whctl/internal/config"
 	"example.com/whctl/internal/deliver"
 	"example.com/whctl/internal/pgstore"
-	"example.com/whctl/internal/render"
 	"example.com/whctl/internal/work"
 )
 
@@ -35,7 +34,13 @@ const (
 	// bound. GOGC and GOMEMLIMIT say otherwise.
 	deliverGCPercent   = 400
 	deliverMemoryLimit = 80 << 20
+	// deliverPayloads is how many bytes of payloads a run holds at a time.
+	deliverPayloads = 16 << 20
 )
+
+// deliverNeeds are what a run needs of the database. A worker listens besides, on one
+// more session.
+var deliverNeeds = storeNeeds{ioTimeout: deliverIOTimeout, conns: deliverConns}
 
 type deliverOptions struct {
 	once         bool
@@ -47,31 +52,40 @@ type deliverOptions struct {
 	workerID     string
 	failOn       string
 	detailed     bool
+	metricsAddr  string
+	metricsFile  string
+	payloads     int64
 }
 
 func newDeliverCmd(a *app) *cobra.Command {
 	var o deliverOptions
 	cmd := &cobra.Command{
-		Use:   "deliver --once",
+		Use:   "deliver",
 		Short: "Attempt what is due",
-		Long: `Attempt what is due, in one bounded run: until nothing is due, --limit deliveries were attempted, or
---max-time has passed. Deliveries that fail at the receiver do not make the run fail; its summary tells.
+		Long: `Attempt what is due. With --once in one bounded run, for cron: until nothing is due, --limit deliveries were
+attempted, or --max-time has passed. Without it as a worker that goes on until it is stopped: it is woken by what is
+put in, and by what becomes due. Deliveries that fail at the receiver make neither fail; its summary tells.
 
 A run claims only as many deliveries as it can send at once, so a claim is the start of an attempt. On SIGTERM
-nothing more is claimed, what is in flight ends within --grace and is recorded, and the rest is given back.
-Any number of runs may work at the same time.`,
-		Example: `  whctl deliver --once --quiet
-  whctl deliver --once --max-time 50s --limit 10000 -o json`,
+nothing more is claimed, what is in flight ends within --grace and is recorded, and the rest is given back. A worker
+that is stopped so ends with 0. Any number of runs and workers may work at the same time.
+
+A worker takes up to four sessions of the database. Where it cannot listen, as behind a transaction pooler, it looks
+for new deliveries every few seconds. --metrics-addr serves /metrics for Prometheus, and /healthz, which fails when
+the worker's loop has not turned for a minute. --metrics-file keeps the same for node_exporter; its counters go on
+from run to run, so each job and each worker needs a file of its own.`,
+		Example: `  whctl deliver --once --max-time 50s --quiet --metrics-file /var/lib/node_exporter/whctl.prom
+  whctl deliver --concurrency 64 --metrics-addr 127.0.0.1:9464`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(cmd); err != nil {
 				return err
 			}
-			return runDeliver(cmd.Context(), a, o)
+			return o.softly(cmd.Context(), runDeliver(cmd.Context(), a, o))
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.once, "once", false, "one bounded run, for cron")
+	f.BoolVar(&o.once, "once", false, "one bounded run, for cron, instead of a worker")
 	f.IntVar(&o.limit, "limit", 0, "attempt at most `N` deliveries")
 	f.Var((*durationFlag)(&o.maxTime), "max-time", "claim nothing after `DURATION`, such as 50s")
 	f.IntVar(&o.concurrency, "concurrency", 256, "requests in flight at most")
@@ -81,14 +95,19 @@ Any number of runs may work at the same time.`,
 	f.StringVar(&o.workerID, "worker-id", "", "`LABEL` of this run in leases and attempts (default: host name and process id)")
 	f.StringVar(&o.failOn, "fail-on", "", "exit 3 when a delivery died (dead), or died or is to be retried (retry)")
 	f.BoolVar(&o.detailed, "detailed-exitcode", false, "exit 10 when it stopped at its own limit with work left")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "serve metrics and health at `HOST:PORT`; of a worker only")
+	f.StringVar(&o.metricsFile, "metrics-file", "", "keep metrics in `FILE`, for node_exporter")
+	o.payloads = deliverPayloads
+	f.Var((*sizeFlag)(&o.payloads), "payload-memory", "bytes of payloads held in memory at a time")
 	a.completeDestinations(cmd, "destination")
 	return cmd
 }
 
 func (o *deliverOptions) validate(cmd *cobra.Command) error {
+	if err := o.validateMode(cmd); err != nil {
+		return err
+	}
 	switch {
-	case !o.once:
-		return usage("deliver needs --once: this version has no long-running mode, start it from cron or a timer")
 	case o.limit < 0 || cmd.Flags().Changed("limit") && o.limit == 0:
 		return usage("--limit %d: want at least 1", o.limit)
 	case o.maxTime < 0 || cmd.Flags().Changed("max-time") && o.maxTime == 0:
@@ -101,6 +120,8 @@ func (o *deliverOptions) validate(cmd *cobra.Command) error {
 		return usage("--grace: want 0 or more")
 	case o.failOn != "" && o.failOn != "dead" && o.failOn != "retry":
 		return usage("--fail-on %q: want dead or retry", o.failOn)
+	case o.payloads < 1:
+		return usage("--payload-memory: want more than 0")
 	}
 	if o.workerID == "" {
 		host, err := os.Hostname()
@@ -128,19 +149,21 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	if err != nil {
 		return err
 	}
-	places, err := placesFor(o.concurrency)
+	places, err := o.places(log)
 	if err != nil {
 		return err
-	}
-	if places < o.concurrency {
-		log.Warn("the limit of open files (ulimit -n) leaves room for fewer requests in flight", "concurrency", o.concurrency, "in_flight", places)
 	}
 	endpoints, err := a.newEndpoints(c, places)
 	if err != nil {
 		return err
 	}
-	a.tuneCollector()
-	store, err := a.openStore(ctx, c, storeNeeds{ioTimeout: deliverIOTimeout, conns: deliverConns})
+	a.tuneCollector(2 * max(0, o.payloads-deliverPayloads)) // each may stand there twice: as read, and as the body
+	tell, err := o.startTelling(ctx, a.version, log)
+	if err != nil {
+		return err
+	}
+	defer tell.end()
+	store, err := a.openStore(ctx, c, deliverNeeds)
 	if err != nil {
 		return err
 	}
@@ -152,10 +175,13 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	if err != nil {
 		return err
 	}
-	sum, err := deliver.Once(ctx, store, deliver.Options{
+	work := deliver.Options{
 		Owner: owner, Places: places, Limit: o.limit, MaxTime: o.maxTime, Grace: o.grace, Destinations: o.destinations,
 		Endpoint: endpoints.endpoint, Guard: guards(c, store), Random: mathrand.Float64, Log: log,
-	})
+		Observe: tell.observer(), PayloadMemory: o.payloads,
+	}
+	sum, err := o.deliver(ctx, a.storeOptions(c, deliverNeeds), store, work)
+	tell.finished(sum, err)
 	if printed := a.printSummary(format, sum, err); err == nil {
 		err = printed
 	}
@@ -165,6 +191,15 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	return o.verdict(ctx, sum)
 }
 
+// places is how many requests may be in flight; fewer than were asked for are said.
+func (o deliverOptions) places(log *slog.Logger) (int, error) {
+	n, err := placesFor(o.concurrency)
+	if err == nil && n < o.concurrency {
+		log.Warn("the limit of open files (ulimit -n) leaves room for fewer requests in flight", "concurrency", o.concurrency, "in_flight", n)
+	}
+	return n, err
+}
+
 // destinationsExist refuses a name that no destination has: a typo in a crontab would
 // be silent for ever.
 func destinationsExist(ctx context.Context, store *pgstore.Store, names []string) error {
@@ -172,33 +207,6 @@ func destinationsExist(ctx context.Context, store *pgstore.Store, names []string
 		if _, _, err := store.Destination(ctx, name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// printSummary prints what a run did, unless it was to be quiet and nothing went wrong.
-func (a *app) printSummary(format render.Options, sum deliver.Summary, err error) error {
-	if sum.WorkerID == "" || a.global.quiet && err == nil {
-		return nil
-	}
-	return render.One(a.io.Out, format, summaryView(), sum)
-}
-
-// verdict is how the run ends, once it has been recorded and printed.
-func (o deliverOptions) verdict(ctx context.Context, sum deliver.Summary) error {
-	switch {
-	case sum.StoppedBy == deliver.Signal:
-		return context.Cause(ctx)
-	case errors.Is(sum.Held, work.ErrUnreachable), errors.Is(sum.Held, work.ErrGrant): // of a guard
-		return sum.Held
-	case sum.Held != nil:
-		return fmt.Errorf("%w: %w", work.ErrConfig, sum.Held)
-	case sum.Unrecorded > 0:
-		return fmt.Errorf("%d results could not be recorded; their attempts will be closed as lost", sum.Unrecorded)
-	case o.failOn == "dead" && sum.Dead > 0, o.failOn == "retry" && sum.Dead+sum.Retried > 0:
-		return &exitError{exitRefused, fmt.Errorf("%d dead, %d to be retried (--fail-on %s); see: whctl dlq list", sum.Dead, sum.Retried, o.failOn)}
-	case o.detailed && sum.DueRemaining != nil && *sum.DueRemaining > 0 && (sum.StoppedBy == deliver.Limit || sum.StoppedBy == deliver.MaxTime):
-		return silent(exitMore)
 	}
 	return nil
 }
@@ -217,12 +225,13 @@ func guards(c *config.Config, store *pgstore.Store) func(work.Claimed) func(cont
 	}
 }
 
-func (a *app) tuneCollector() {
+// tuneCollector fits Go's collector to a command that uses more bytes than most.
+func (a *app) tuneCollector(more int64) {
 	if _, set := a.io.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(deliverGCPercent)
 	}
 	if _, set := a.io.LookupEnv("GOMEMLIMIT"); !set {
-		debug.SetMemoryLimit(deliverMemoryLimit)
+		debug.SetMemoryLimit(deliverMemoryLimit + more)
 	}
 }
 

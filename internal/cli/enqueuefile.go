@@ -59,7 +59,7 @@ func runEnqueueFile(ctx context.Context, a *app, o enqueueOptions) error {
 		return err
 	}
 	defer func() { _ = events.Close() }() // it was only read
-	a.tuneCollector()
+	a.tuneCollector(0)
 	store, err := a.openStore(ctx, c, storeNeeds{conns: enqueueConns})
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-// keepUp does what is due by the clock: telling the others that this run is there, and
-// looking who has work.
+// keepUp does what is due by the clock: telling the others that this run is there,
+// looking who has work, and counting it.
 func (r *run) keepUp(ctx context.Context) error {
 	if r.shares.entered && time.Since(r.shares.beaten) >= beatAfter {
 		if err := r.beat(ctx); err != nil {
@@ -22,8 +22,11 @@ func (r *run) keepUp(ctx context.Context) error {
 		}
 	}
 	if time.Since(r.lanes.scanned) >= rescanAfter {
-		return r.scan(ctx)
+		if err := r.scan(ctx); err != nil {
+			return err
+		}
 	}
+	r.observeBacklog(ctx)
 	return nil
 }
 
@@ -94,6 +97,7 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 	}
 	r.outage.over(r)
 	r.noteClaim(asks, admitted, result)
+	r.o.observed().Claimed(len(result.Claimed))
 	r.recorder.flying.Add(int64(len(result.Claimed)))
 	for _, c := range result.Claimed {
 		la := r.lanes.byID[c.DestinationID]
@@ -187,7 +191,22 @@ func (r *run) scan(ctx context.Context) error {
 	r.lanes.next, r.lanes.moved = 0, false
 	r.lanes.scanned, r.lanes.cost = time.Now(), time.Since(began)
 	r.outage.over(r)
+	r.tellHeld()
 	return nil
+}
+
+// tellHeld tells how many destinations with due work are held back.
+func (r *run) tellHeld() {
+	if r.o.Observe == nil {
+		return
+	}
+	held := make(map[work.Hold]int)
+	for _, la := range r.lanes.order {
+		if hold := r.heldBack(la, ""); hold != "" {
+			held[hold]++
+		}
+	}
+	r.o.Observe.Held(held)
 }
 
 // refresh makes a lane's endpoint ready where its destination is new or has changed.

@@ -62,17 +62,19 @@ type Options struct {
 	MaxTime      time.Duration // nothing is claimed after it; 0: no bound
 	Grace        time.Duration // how long a stop waits for requests in flight
 	Destinations []string      // only these, where there are any
-	// PayloadMemory is how many bytes of payloads are held at a time; 0: 16 MiB.
-	PayloadMemory int64
-	// Wake tells a worker that something may have become due; for Serve only.
-	Wake <-chan struct{}
 	// Endpoint makes a destination ready. An error holds its deliveries back, untouched.
 	Endpoint func(d work.Destination) (Endpoint, error)
 	// Guard is the question whether a delivery is still to be sent; nil, itself or what it
 	// answers, where there is none.
-	Guard  func(c work.Claimed) func(ctx context.Context) (bool, error)
-	Random func() float64 // in [0,1), for jitter
-	Log    *slog.Logger
+	Guard   func(c work.Claimed) func(ctx context.Context) (bool, error)
+	Random  func() float64 // in [0,1), for jitter
+	Log     *slog.Logger
+	Observe Observer // of what the run does; nil: nobody
+	// Wake says that something was put in, to a worker that waits; nil: it looks by itself
+	// from time to time.
+	Wake <-chan struct{}
+	// PayloadMemory is how many bytes of payloads are held at a time; 0: 16 MiB.
+	PayloadMemory int64
 }
 
 // StoppedBy says why a run ended.

@@ -32,6 +32,9 @@ type run struct {
 	claimed  time.Time // when something was claimed last
 	nextDue  time.Time // when something becomes due, by the last scan and the database's clock
 	outage   outage
+	// What is due is counted for the observer of a worker.
+	counted   time.Time
+	countCost time.Duration
 }
 
 // Once claims and attempts what is due until nothing is, or until a bound of o is met,
@@ -78,6 +81,7 @@ func carryOut(ctx context.Context, r *run) (Summary, error) {
 // loop takes turns until there is a reason to stop.
 func (r *run) loop(ctx context.Context) (StoppedBy, error) {
 	for {
+		r.o.observed().Turned()
 		why, err := r.turn(ctx)
 		switch {
 		case r.outage.passes(err, r):

@@ -38,9 +38,11 @@ func (r *run) settle(s settled) error {
 			la.suspectBusy, r.lanes.moved = false, true
 		}
 		if s.err != nil {
+			d.tell(r.o.observed(), 0, s.err)
 			continue // not recorded: the lease will end, and the attempt be closed as lost
 		}
-		r.tally.recorded(d, s.fates[i])
+		r.tally.recorded(d, s.fates[i], r.o.Random)
+		d.tell(r.o.observed(), s.fates[i], nil)
 		if d.retired != nil && la.held == nil {
 			la.held, la.retired = d.retired, time.Now()
 			r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", d.decision.Why)
@@ -130,48 +132,4 @@ func (r *run) windUp(ctx context.Context, why StoppedBy) error {
 func (r *run) graceBegins() <-chan time.Time {
 	r.o.Log.Info("stopping: nothing more is claimed, what is in flight may end", "in_flight", r.busy, "grace", r.o.Grace.String())
 	return time.After(r.o.Grace)
-}
-
-// backlogWithin bounds the count at a run's end.
-const backlogWithin = 5 * time.Second
-
-// countBacklog completes the summary with what is left. A run that did its work does
-// not fail over a count: without one, the numbers stay unknown.
-func (r *run) countBacklog(ctx context.Context, sum *Summary) {
-	ctx, cancel := context.WithTimeout(ctx, backlogWithin)
-	defer cancel()
-	left, err := r.store.Backlog(ctx)
-	if err != nil {
-		r.o.Log.Warn("what is left could not be counted", "error", err)
-		return
-	}
-	var due int64
-	for _, b := range left {
-		la := r.lanes.byID[b.DestinationID]
-		if len(r.o.Destinations) > 0 && la == nil {
-			continue // not this run's
-		}
-		due += b.Due
-		if sum.OldestDueAge == nil || b.OldestAge > *sum.OldestDueAge {
-			sum.OldestDueAge = &b.OldestAge
-		}
-		if hold := r.heldBack(la, sum.StoppedBy); hold != "" {
-			sum.HeldBack[hold] += b.Due
-		}
-	}
-	sum.DueRemaining = &due
-}
-
-// heldBack is why what is due for a lane was not claimed, "" where it might have been.
-func (r *run) heldBack(la *lane, why StoppedBy) work.Hold {
-	if la == nil || la.held != nil {
-		return ""
-	}
-	if hold := la.to.Policy.Admit(la.health, r.clock.now()).Hold; hold != "" {
-		return hold
-	}
-	if why == Drained && la.limit() <= la.busy {
-		return work.HoldInFlight
-	}
-	return ""
 }

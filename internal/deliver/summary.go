@@ -1,8 +1,6 @@
 package deliver
 
 import (
-	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,14 +32,15 @@ type Summary struct {
 	Unrecorded    int   // results that could not be written; their attempts will be closed as lost
 }
 
-// Percentiles of the time to an answer or failure; nil where nothing was sent.
+// Percentiles of the time to an answer or failure; nil where nothing was sent. Beyond
+// 100,000 attempts they are those of a sample; Max is exact.
 type Percentiles struct{ P50, P90, P99, Max *time.Duration }
 
 // tally counts a run.
 type tally struct {
 	sum       Summary
 	attempted int // what counts towards the limit: not what was lost elsewhere or cancelled
-	latencies []time.Duration
+	latencies sample
 }
 
 func newTally(owner string, began time.Time) tally {
@@ -56,7 +55,7 @@ func (t *tally) claimed(c work.Claimed) {
 	}
 }
 
-func (t *tally) recorded(d done, fate work.Fate) {
+func (t *tally) recorded(d done, fate work.Fate, random func() float64) {
 	if fate == work.Late {
 		t.sum.Late++
 		return
@@ -67,7 +66,7 @@ func (t *tally) recorded(d done, fate work.Fate) {
 	if d.claimed.Lost {
 		t.sum.LostRecovered++
 	} else if d.outcome.Latency > 0 { // what was refused before it was sent has none
-		t.latencies = append(t.latencies, d.outcome.Latency)
+		t.latencies.add(d.outcome.Latency, random)
 	}
 	switch d.decision.Verdict {
 	case policy.Deliver:
@@ -87,15 +86,6 @@ func (t *tally) recorded(d done, fate work.Fate) {
 func (t *tally) summary(why StoppedBy, finished time.Time) Summary {
 	s := t.sum
 	s.StoppedBy, s.FinishedAt = why, finished
-	slices.Sort(t.latencies)
-	s.Latency = Percentiles{t.percentile(0.5), t.percentile(0.9), t.percentile(0.99), t.percentile(1)}
+	s.Latency = t.latencies.percentiles()
 	return s
-}
-
-// percentile is the smallest latency that at least the fraction q does not exceed.
-func (t *tally) percentile(q float64) *time.Duration {
-	if len(t.latencies) == 0 {
-		return nil
-	}
-	return &t.latencies[max(0, int(math.Ceil(q*float64(len(t.latencies))))-1)]
 }

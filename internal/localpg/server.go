@@ -36,6 +36,7 @@ type Server struct {
 	port     int
 	password string
 	process  *process
+	relaunch func(ctx context.Context) error // as it was started
 	stopOnce sync.Once
 	stopErr  error
 }
@@ -85,6 +86,7 @@ func (s *Server) bringUp(ctx context.Context, bin string, own *account, o Option
 			return err
 		}
 	}
+	s.relaunch = func(ctx context.Context) error { return s.launch(ctx, bin, own, o.Env) }
 	password, err := s.setPassword(ctx)
 	if err != nil {
 		s.process.stop()
@@ -114,6 +116,20 @@ func (s *Server) SocketURL(dbname string) string {
 		"user": {superuser}, "sslmode": {"disable"},
 	}
 	return (&url.URL{Scheme: "postgres", Path: "/" + dbname, RawQuery: q.Encode()}).String()
+}
+
+// Halt ends the server as an operator's fast shutdown does, and keeps its data.
+func (s *Server) Halt() { s.process.stop() }
+
+// Resume starts the server again after Halt, at the same address. The start fails where
+// another program has taken the port meanwhile.
+func (s *Server) Resume(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := s.relaunch(ctx); err != nil {
+		return fmt.Errorf("start postgres again: %w", err)
+	}
+	return nil
 }
 
 // PID is the process id of the server.

@@ -59,7 +59,7 @@ func (s *Store) ResumeDestination(ctx context.Context, a work.DestinationAct) (p
 }
 
 // dueChannel is where the schema tells that something may be due.
-func (s *Store) dueChannel() string { return s.schema + "_due" }
+func (s *Store) dueChannel() string { return dueChannel(s.schema) }
 
 func (s *Store) actOnDestination(ctx context.Context, action string, a work.DestinationAct, act func(tx *sqlx.Tx, id int64) error) (paused bool, err error) {
 	err = s.certain(ctx, func(tx *sqlx.Tx) error {

@@ -75,6 +75,10 @@ func Main(m *testing.M) (code int) {
 }
 
 func (b *shared) close() error {
+	return errors.Join(b.closeServer(), os.RemoveAll(b.dir))
+}
+
+func (b *shared) closeServer() error {
 	var err error
 	if b.admin != nil {
 		err = b.admin.Close()
@@ -82,7 +86,7 @@ func (b *shared) close() error {
 	if b.server != nil {
 		err = errors.Join(err, b.server.Stop())
 	}
-	return errors.Join(err, os.RemoveAll(b.dir))
+	return err
 }
 
 // postgres is the shared server, started by the first who asks.

@@ -10,6 +10,7 @@ import (
 	"github.com/lib/pq"
 
 	"example.com/whctl/internal/checker"
+	"example.com/whctl/internal/localpg"
 )
 
 // Database is a database of one test.
@@ -24,28 +25,40 @@ type Database struct {
 // dropped when the test ends.
 func DB(t testing.TB) *Database {
 	t.Helper()
-	return newDatabase(t, " TEMPLATE "+template)
+	return bench.newDatabase(t, " TEMPLATE "+template)
 }
 
 // EmptyDB is a fresh database without the schema.
 func EmptyDB(t testing.TB) *Database {
 	t.Helper()
-	return newDatabase(t, "")
+	return bench.newDatabase(t, "")
 }
 
-func newDatabase(t testing.TB, how string) *Database {
+// AloneDB is DB on a server of its own, which the test may halt and resume.
+func AloneDB(t testing.TB) (*Database, *localpg.Server) {
 	t.Helper()
-	server := bench.postgres(t)
+	own := &shared{dir: bench.dir}
+	t.Cleanup(func() {
+		if err := own.closeServer(); err != nil {
+			t.Error(err)
+		}
+	})
+	return own.newDatabase(t, " TEMPLATE "+template), own.server
+}
+
+func (b *shared) newDatabase(t testing.TB, how string) *Database {
+	t.Helper()
+	server := b.postgres(t)
 	d := &Database{Name: bench.names.next("test_")}
-	bench.templateMu.Lock()
-	_, err := bench.admin.ExecContext(t.Context(), "CREATE DATABASE "+d.Name+" OWNER "+appRole+how)
-	bench.templateMu.Unlock()
+	b.templateMu.Lock()
+	_, err := b.admin.ExecContext(t.Context(), "CREATE DATABASE "+d.Name+" OWNER "+appRole+how)
+	b.templateMu.Unlock()
 	if err != nil {
 		t.Fatalf("create database %s: %v", d.Name, err)
 	}
 	t.Cleanup(func() {
 		// FORCE ends the sessions of programs that the test killed or cut off.
-		if _, err := bench.admin.Exec("DROP DATABASE " + d.Name + " WITH (FORCE)"); err != nil { //nolint:noctx // the test's context has ended
+		if _, err := b.admin.Exec("DROP DATABASE " + d.Name + " WITH (FORCE)"); err != nil { //nolint:noctx // the test's context has ended
 			t.Errorf("drop database %s: %v", d.Name, err)
 		}
 	})
