@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	usageExit  = 64
 	idlePause  = 20 * time.Millisecond // long enough for the worker to record and to rest
 	ringWithin = 10 * time.Second
 )
@@ -34,10 +33,8 @@ func (l *lab) latency(ctx context.Context) error {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	worker := make(chan error, 1)
-	var code int
 	go func() {
-		ended, err := stage.Run(l.program.Command(running, d, "deliver", "--quiet"))
-		code = ended.Code
+		_, err := stage.Run(l.program.Command(running, d, "deliver", "--quiet"))
 		worker <- err
 	}()
 	p50 := gauge.Row{What: "enqueue to receipt through an idle worker, p50", Unit: "ms", Bar: gauge.AtMost(5, 0)}
@@ -46,10 +43,6 @@ func (l *lab) latency(ctx context.Context) error {
 	for round := range l.rounds + 1 {
 		span := gauge.Begin(l.watch())
 		waits, err := ringOften(ctx, d, rings, n, worker)
-		if err != nil && code == usageExit {
-			l.tell("latency: not in this version: deliver needs --once")
-			return nil
-		}
 		if err != nil {
 			return err
 		}

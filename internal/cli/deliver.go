@@ -81,7 +81,7 @@ from run to run, so each job and each worker needs a file of its own.`,
 			if err := o.validate(cmd); err != nil {
 				return err
 			}
-			return o.softly(cmd.Context(), runDeliver(cmd.Context(), a, o))
+			return runDeliver(cmd.Context(), a, o)
 		},
 	}
 	f := cmd.Flags()
@@ -165,11 +165,11 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	defer tell.end()
 	store, err := a.openStore(ctx, c, deliverNeeds)
 	if err != nil {
-		return err
+		return o.softly(ctx, err, false)
 	}
 	defer func() { _ = store.Close() }()
 	if err := destinationsExist(ctx, store, o.destinations); err != nil {
-		return err
+		return o.softly(ctx, err, false)
 	}
 	owner, err := leaseOwner(o.workerID)
 	if err != nil {
@@ -185,10 +185,10 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	if printed := a.printSummary(format, sum, err); err == nil {
 		err = printed
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = o.verdict(ctx, sum)
 	}
-	return o.verdict(ctx, sum)
+	return o.softly(ctx, err, true)
 }
 
 // places is how many requests may be in flight; fewer than were asked for are said.

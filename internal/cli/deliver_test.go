@@ -92,25 +92,28 @@ func TestDeliverKeepsMetricsInAFile(t *testing.T) {
 func TestHowAWorkerEnds(t *testing.T) {
 	for _, c := range []struct {
 		once   bool
+		begun  bool
 		signal os.Signal
 		err    error
 		want   int
 	}{
-		{false, syscall.SIGTERM, signalled{syscall.SIGTERM}, 0},
-		{false, syscall.SIGTERM, fmt.Errorf("connect: %w", context.Canceled), 0},
-		{false, syscall.SIGTERM, errors.New("2 results could not be recorded"), exitTerminated},
-		{false, syscall.SIGTERM, fmt.Errorf("%w: %w", work.ErrUnknown, context.Canceled), exitTerminated},
-		{false, os.Interrupt, signalled{os.Interrupt}, exitInterrupted},
-		{false, syscall.SIGHUP, signalled{syscall.SIGHUP}, exitHungUp},
-		{true, syscall.SIGTERM, signalled{syscall.SIGTERM}, exitTerminated},
-		{false, nil, work.ErrUnreachable, exitUnreachable},
-		{false, nil, nil, exitOK},
+		{false, true, syscall.SIGTERM, signalled{syscall.SIGTERM}, 0},
+		{false, false, syscall.SIGTERM, work.ErrUnreachable, 0},
+		{false, true, syscall.SIGTERM, work.ErrUnreachable, exitTerminated},
+		{false, true, syscall.SIGTERM, fmt.Errorf("connect: %w", context.Canceled), 0},
+		{false, true, syscall.SIGTERM, errors.New("2 results could not be recorded"), exitTerminated},
+		{false, true, syscall.SIGTERM, fmt.Errorf("%w: %w", work.ErrUnknown, context.Canceled), exitTerminated},
+		{false, true, os.Interrupt, signalled{os.Interrupt}, exitInterrupted},
+		{false, true, syscall.SIGHUP, signalled{syscall.SIGHUP}, exitHungUp},
+		{true, true, syscall.SIGTERM, signalled{syscall.SIGTERM}, exitTerminated},
+		{false, true, nil, work.ErrUnreachable, exitUnreachable},
+		{false, true, nil, nil, exitOK},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		if c.signal != nil {
 			cancel(signalled{c.signal})
 		}
-		err := signalFirst(ctx, deliverOptions{once: c.once}.softly(ctx, c.err))
+		err := signalFirst(ctx, deliverOptions{once: c.once}.softly(ctx, c.err, c.begun))
 		if got := exitCode(err); got != c.want {
 			t.Errorf("%+v: exit %d", c, got)
 		}

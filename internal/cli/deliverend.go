@@ -38,14 +38,15 @@ func (o deliverOptions) verdict(ctx context.Context, sum deliver.Summary) error 
 	return nil
 }
 
-// softly makes 0 of a worker's end that SIGTERM asked for: that is how a worker ends.
-func (o deliverOptions) softly(ctx context.Context, err error) error {
+// softly makes 0 of a worker's end that SIGTERM asked for: that is how a worker ends. What
+// went wrong after it had begun stays an error; before, there was nothing to lose.
+func (o deliverOptions) softly(ctx context.Context, err error, begun bool) error {
 	var sig signalled
 	if o.once || err == nil || !errors.As(context.Cause(ctx), &sig) || sig.signal != syscall.SIGTERM {
 		return err
 	}
-	if errors.As(err, &sig) || errors.Is(err, context.Canceled) && !errors.Is(err, work.ErrUnknown) {
-		return nil
+	if begun && !errors.As(err, &sig) && (!errors.Is(err, context.Canceled) || errors.Is(err, work.ErrUnknown)) {
+		return err
 	}
-	return err
+	return nil
 }
