@@ -21,11 +21,14 @@ type done struct {
 	retired  error // why its destination gets nothing more in this run; nil: it does
 }
 
-// senders carry out what was claimed, each delivery on its own goroutine.
+// senders carry out what was claimed, each delivery on a goroutine that is its own as long
+// as it lasts. Those that are done wait for the next one: a new goroutine's stack would
+// have to grow, copied each time, until an attempt fits.
 type senders struct {
 	store   Store
 	o       Options
 	results chan<- done
+	next    chan func()         // to a goroutine that waits; closed: they end
 	budget  *semaphore.Weighted // of payload bytes read apart from their claims
 	asking  *semaphore.Weighted // of questions to the database beside claims and records
 	stop    context.Context     // ended: nothing new is sent
@@ -34,10 +37,13 @@ type senders struct {
 }
 
 func newSenders(inner, stop context.Context, store Store, o Options, results chan<- done) *senders {
-	s := &senders{store: store, o: o, results: results, budget: semaphore.NewWeighted(payloadBudget), asking: semaphore.NewWeighted(1), stop: stop}
+	s := &senders{store: store, o: o, results: results, next: make(chan func()), budget: semaphore.NewWeighted(payloadBudget), asking: semaphore.NewWeighted(1), stop: stop}
 	s.flight, s.cut = context.WithCancel(inner)
 	return s
 }
+
+// end lets the goroutines go that wait. Nothing is started any more.
+func (s *senders) end() { close(s.next) }
 
 // breakOff ends what is in flight; its effect is unknown then.
 func (s *senders) breakOff() { s.cut() }
@@ -51,7 +57,20 @@ func (s *senders) start(c work.Claimed, to Endpoint, begun time.Time) {
 	case c.Expired:
 		s.results <- done{claimed: c, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonNotAfter, Why: "not_after has passed"}}
 	default:
-		go s.attempt(c, to, begun)
+		attempt := func() { s.attempt(c, to, begun) }
+		select {
+		case s.next <- attempt:
+		default:
+			go s.carryOut(attempt)
+		}
+	}
+}
+
+// carryOut makes attempts, this one first.
+func (s *senders) carryOut(attempt func()) {
+	for attempt != nil {
+		attempt()
+		attempt = <-s.next
 	}
 }
 
