@@ -123,7 +123,7 @@ func TestLimitsOfARun(t *testing.T) {
 	} {
 		b.must(64, append([]string{"deliver", "--once"}, args...)...)
 	}
-	b.must(64, "deliver")
+	b.must(64, "deliver", "--limit", "5")
 	if r.Count() != 6 {
 		t.Errorf("%d requests, want 6: a usage error touches nothing", r.Count())
 	}

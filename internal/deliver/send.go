@@ -38,11 +38,14 @@ type done struct {
 	retired  error // why its destination gets nothing more in this run; nil: it does
 }
 
-// senders carry out what was claimed, each delivery on its own goroutine.
+// senders carry out what was claimed, each delivery on a goroutine that is its own as long
+// as it lasts. Those that are done wait for the next one: a new goroutine's stack would
+// have to grow, copied each time, until an attempt fits.
 type senders struct {
 	store     Store
 	o         Options
 	results   chan<- done
+	next      chan job            // to a goroutine that waits; closed: they end
 	apart     int64               // bytes of payloads that are read apart from their claims, at a time
 	budget    *semaphore.Weighted // of them
 	asking    *semaphore.Weighted // of questions to the database beside claims and records
@@ -57,13 +60,16 @@ func newSenders(inner, stop context.Context, store Store, o Options, results cha
 	if memory == 0 {
 		memory = payloadMemory
 	}
-	s := &senders{store: store, o: o, results: results, asking: semaphore.NewWeighted(1), stop: stop}
+	s := &senders{store: store, o: o, results: results, next: make(chan job), asking: semaphore.NewWeighted(1), stop: stop}
 	s.inlineMax = int(min(inlineMax, memory/2/int64(o.Places)))
 	s.apart = memory - int64(s.inlineMax)*int64(o.Places)
 	s.budget = semaphore.NewWeighted(s.apart)
 	s.flight, s.cut = context.WithCancel(inner)
 	return s
 }
+
+// end lets the goroutines go that wait. Nothing is started any more.
+func (s *senders) end() { close(s.next) }
 
 // breakOff ends what is in flight; its effect is unknown then.
 func (s *senders) breakOff() { s.cut() }
@@ -77,7 +83,18 @@ func (s *senders) start(j job) {
 	case j.claimed.Expired:
 		s.results <- done{job: j, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonNotAfter, Why: "not_after has passed"}}
 	default:
-		go s.attempt(j)
+		select {
+		case s.next <- j:
+		default:
+			go s.carryOut(j)
+		}
+	}
+}
+
+// carryOut attempts this job, and after it those that come.
+func (s *senders) carryOut(j job) {
+	for more := true; more; j, more = <-s.next {
+		s.attempt(j)
 	}
 }
 

@@ -125,6 +125,7 @@ func (r *run) windUp(ctx context.Context, why StoppedBy) error {
 			graceOver = nil
 		}
 	}
+	r.senders.end()
 	r.recorder.stop()
 	return first
 }

@@ -79,7 +79,7 @@ SELECT u.id, u.attempt_id, u.generation, u.attempts, u.destination_id, u.due, co
        coalesce(e.not_after < now(), false), octet_length(e.payload),
        CASE WHEN octet_length(e.payload) <= $8 AND u.holder IS NULL THEN e.payload END,
        e.delivery_id, e.destination, e.tenant, e.subject, e.event_type, e.event_version, e.event_id, e.event_at, e.not_after,
-       coalesce(e.body, ''), pg_current_xact_id()::text
+       coalesce(e.body, ''), (SELECT pg_current_xact_id()::text)
 FROM u
 JOIN whctl.envelopes e ON e.id = u.id
 ORDER BY u.due, u.id`
@@ -150,7 +150,7 @@ func (s *Store) claim(ctx context.Context, r work.ClaimRequest) (result work.Cla
 }
 
 func (s *Store) claimRows(ctx context.Context, tx *sqlx.Tx, r work.ClaimRequest, asks []work.Ask, transaction *string) ([]work.Claimed, error) {
-	var claimed []work.Claimed
+	claimed := make([]work.Claimed, 0, len(r.AttemptIDs))
 	dest, marks, rooms, leases, suspects, tickets := askColumns(asks)
 	rows, err := tx.QueryContext(ctx, s.sql(claimSQL), r.Owner, pq.Array(dest), pq.Array(marks), pq.Array(rooms), pq.Array(leases),
 		pq.Array(suspects), uuids(r.AttemptIDs), r.InlineMax, pq.Array(tickets))
@@ -158,27 +158,42 @@ func (s *Store) claimRows(ctx context.Context, tx *sqlx.Tx, r work.ClaimRequest,
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
+	var row claimedRow
+	columns := row.columns()
 	for rows.Next() {
-		c, err := scanClaimed(rows, transaction)
-		if err != nil {
+		if err := rows.Scan(columns...); err != nil {
 			return nil, err
 		}
-		claimed = append(claimed, c)
+		claimed = append(claimed, row.claimed())
 	}
+	*transaction = row.transaction
 	return claimed, rows.Err()
 }
 
-func scanClaimed(rows *sql.Rows, transaction *string) (work.Claimed, error) {
-	var c work.Claimed
-	e := &c.Envelope
-	var notAfter sql.NullTime
-	err := rows.Scan(&c.ID, &c.AttemptID, &c.Generation, &c.Attempt, &c.DestinationID, &c.Due, &c.Holder, &c.Suspect,
-		&c.Expired, &c.PayloadBytes, &e.Payload,
-		&e.DeliveryID, &e.Destination, &e.Tenant, &e.Subject, &e.EventType, &e.EventVersion, &e.EventID, &e.EventAt, &notAfter,
-		&e.Body, transaction)
-	e.NotAfter = notAfter.Time
+// claimedRow is what the rows of a claim are scanned into, one after the other.
+type claimedRow struct {
+	c                         work.Claimed
+	generation, attempt, size int64 // as they come: into an int they would go by way of a text
+	notAfter                  sql.NullTime
+	transaction               string
+}
+
+func (r *claimedRow) columns() []any {
+	c, e := &r.c, &r.c.Envelope
+	return []any{
+		&c.ID, &c.AttemptID, &r.generation, &r.attempt, &c.DestinationID, &c.Due, &c.Holder, &c.Suspect,
+		&c.Expired, &r.size, &e.Payload,
+		&e.DeliveryID, &e.Destination, &e.Tenant, &e.Subject, &e.EventType, &e.EventVersion, &e.EventID, &e.EventAt, &r.notAfter,
+		&e.Body, &r.transaction,
+	}
+}
+
+func (r *claimedRow) claimed() work.Claimed {
+	c := r.c
+	c.Generation, c.Attempt, c.PayloadBytes = int(r.generation), int(r.attempt), int(r.size)
+	c.Envelope.NotAfter = r.notAfter.Time
 	c.Lost = c.Holder != ""
-	return c, err
+	return c
 }
 
 func askColumns(asks []work.Ask) (dest []int64, marks []string, rooms []int64, leases []float64, suspects, tickets []bool) {

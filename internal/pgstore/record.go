@@ -13,7 +13,8 @@ import (
 // recordSQL writes a group of results. The fence is the row, the attempt id, the owner
 // and the state (which a CHECK ties to the attempt id); the attempt row comes out of the fenced update, so that a repeat
 // changes nothing and inserts nothing. move is a work.Move; class 0 (cancelled, given
-// back) takes the count of the attempt back and writes none. Answers with the places of
+// back) takes the count of the attempt back and writes none. An array may be shorter than
+// the ids: what is not there is nothing, and the worker is $1. Answers with the places of
 // the results that the fence refused.
 const recordSQL = `
 WITH r AS MATERIALIZED (
@@ -23,7 +24,7 @@ WITH r AS MATERIALIZED (
 f AS (
   UPDATE whctl.deliveries d
   SET state = CASE WHEN r.move IN (1, 2, 3) THEN r.move ELSE 0 END,
-      next_attempt_at = CASE r.move WHEN 0 THEN now() + r.delay_us * interval '1 microsecond' WHEN 4 THEN d.next_attempt_at END,
+      next_attempt_at = CASE r.move WHEN 0 THEN now() + coalesce(r.delay_us, 0) * interval '1 microsecond' WHEN 4 THEN d.next_attempt_at END,
       finished_at = CASE WHEN r.move IN (1, 2, 3) THEN now() END,
       attempts = d.attempts - (r.class = 0)::int,
       class = coalesce(nullif(r.class, 0), d.class),
@@ -37,7 +38,7 @@ f AS (
 a AS (
   INSERT INTO whctl.attempts (delivery_id, attempt_id, started_at, latency_us, generation, attempt, class, status, worker, message, excerpt)
   SELECT f.id, r.attempt_id, f.started_at, nullif(r.latency_us, 0), f.generation, f.attempts, r.class, nullif(r.status, 0),
-         r.worker, nullif(r.message, ''), nullif(r.excerpt, '')
+         coalesce(nullif(r.worker, ''), $1), nullif(r.message, ''), nullif(r.excerpt, '')
   FROM f
   JOIN r ON r.n = f.n
   WHERE r.class <> 0)
@@ -76,15 +77,27 @@ func recordArgs(owner string, results []work.Result) []any {
 	)
 	for i, r := range results {
 		ids[i], aids[i], moves[i], delays[i] = r.ID, r.AttemptID, int64(r.Move), r.Delay.Microseconds()
-		workers[i], reasons[i], fingerprints[i] = workerOf(r, owner), int64(r.Reason.Code()), r.Fingerprint
+		workers[i], reasons[i], fingerprints[i] = r.Worker, int64(r.Reason.Code()), r.Fingerprint
 		o := r.Outcome
 		classes[i], statuses[i], latencies[i] = int64(o.Class.Code()), int64(o.Status), o.Latency.Microseconds()
 		messages[i], excerpts[i] = o.Message, o.Excerpt
 	}
 	return []any{
-		owner, pq.Array(ids), aids, pq.Array(workers), pq.Array(moves), pq.Array(delays), pq.Array(classes), pq.Array(statuses),
-		pq.Array(latencies), pq.Array(reasons), pq.Array(fingerprints), pq.Array(messages), pq.Array(excerpts),
+		owner, pq.Array(ids), aids, pq.Array(trimmed(workers)), pq.Array(moves), pq.Array(trimmed(delays)), pq.Array(classes),
+		pq.Array(trimmed(statuses)), pq.Array(trimmed(latencies)), pq.Array(trimmed(reasons)), pq.Array(trimmed(fingerprints)),
+		pq.Array(trimmed(messages)), pq.Array(trimmed(excerpts)),
 	}
+}
+
+// trimmed leaves out the zero values at the end. Of a group of successes most columns are
+// nothing else, and each value would be written, sent and read for nothing.
+func trimmed[T comparable](column []T) []T {
+	var zero T
+	n := len(column)
+	for n > 0 && column[n-1] == zero {
+		n--
+	}
+	return column[:n]
 }
 
 func workerOf(r work.Result, owner string) string {

@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,43 @@ SELECT delivery_id FROM whctl.enqueue('r', 'test', 's', '{}', not_before => now(
 			}
 			testbed.Check(t, d)
 		})
+	}
+}
+
+// What a group has of one kind only goes for that result, wherever it stands.
+func TestAGroupKeepsItsResultsApart(t *testing.T) {
+	for _, reversed := range []bool{false, true} {
+		d := testbed.DB(t)
+		d.Destination(t, "r", "https://r.example/")
+		for _, key := range []string{"E-1", "E-2", "E-3", "E-4"} {
+			d.Enqueue(t, "r", key, `{}`)
+		}
+		a := newWorker(t, d, "a")
+		claimed := a.claim(4)
+		taken := lost(claimed[1])
+		taken.Worker = "other#1"
+		results := []work.Result{failed(claimed[0]), taken, dead(claimed[2]), delivered(claimed[3])}
+		if reversed {
+			slices.Reverse(results)
+		}
+		if _, err := a.store.Record(t.Context(), a.owner, results); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			"scheduled waits 503 - unavailable a 503/down", "scheduled due - - lost other lost/-",
+			"dead - 400 f rejected a -/-", "delivered - 200 - ok a -/-",
+		}
+		for i, c := range claimed {
+			got := testbed.QueryString(t, d, `
+SELECT concat_ws(' ', whctl.state_word(d.state, d.attempt_id),
+                 CASE WHEN d.next_attempt_at > now() THEN 'waits' WHEN d.state = 0 THEN 'due' ELSE '-' END,
+                 coalesce(d.status::text, '-'), coalesce(d.fingerprint, '-'), whctl.class_word(a.class), split_part(a.worker, '#', 1),
+                 coalesce(a.message, '-') || '/' || coalesce(a.excerpt, '-'))
+FROM whctl.deliveries d JOIN whctl.attempts a ON a.delivery_id = d.id WHERE d.id = $1`, c.ID)
+			if got != want[i] {
+				t.Errorf("reversed %v, result %d: %s, want %s", reversed, i, got, want[i])
+			}
+		}
 	}
 }
 
