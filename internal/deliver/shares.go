@@ -14,7 +14,7 @@ const (
 	beatAfter = 500 * time.Millisecond
 	// shareWait is how long a run waits for a share of a destination that others use up:
 	// within it they give some of theirs away or, being dead, are found to be.
-	shareWait = 8 * time.Second
+	shareWait = 6 * time.Second
 )
 
 // shares are this run's part in what all workers may have in flight.

@@ -11,7 +11,7 @@ import (
 )
 
 // silence is how long nothing is heard of a worker before the others take it for gone.
-const silence = 5 * time.Second
+const silence = 3 * time.Second
 
 const (
 	seenSQL = `UPDATE whctl.workers SET seen_at = now() WHERE owner = $1`
