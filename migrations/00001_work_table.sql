@@ -335,12 +335,12 @@ CREATE TRIGGER destinations_end_health AFTER DELETE ON whctl.destinations FOR EA
 EXECUTE FUNCTION whctl.end_health();
 
 -- Wakes workers that wait. The server merges equal notifications of a transaction, so
--- that there is one, however many statements it has.
+-- that there is one, however many statements it has. A channel's name has at most 63 bytes.
 -- +goose StatementBegin
 CREATE FUNCTION whctl.notify_due() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_notify(TG_TABLE_SCHEMA || '_due', '');
+    PERFORM pg_notify(left(TG_TABLE_SCHEMA::text, 59) || '_due', '');
     RETURN NULL;
 END $$;
 -- +goose StatementEnd

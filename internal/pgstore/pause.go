@@ -53,13 +53,14 @@ func (s *Store) ResumeDestination(ctx context.Context, a work.DestinationAct) (p
 		if _, err := tx.ExecContext(ctx, s.sql(resumeSQL), id); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, wakeSQL, s.dueChannel())
+		_, err := tx.ExecContext(ctx, wakeSQL, s.DueChannel())
 		return err
 	})
 }
 
-// dueChannel is where the schema tells that something may be due.
-func (s *Store) dueChannel() string { return s.schema + "_due" }
+// DueChannel is where the schema tells that something may be due. A channel has a name of
+// 63 bytes at most; whctl.notify_due makes the same of a schema's.
+func (s *Store) DueChannel() string { return s.schema[:min(len(s.schema), 59)] + "_due" }
 
 func (s *Store) actOnDestination(ctx context.Context, action string, a work.DestinationAct, act func(tx *sqlx.Tx, id int64) error) (paused bool, err error) {
 	err = s.certain(ctx, func(tx *sqlx.Tx) error {
