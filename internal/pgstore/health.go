@@ -105,7 +105,7 @@ func (s *Store) saveHealth(ctx context.Context, tx *sqlx.Tx, changed []work.Heal
 
 func moment(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: !t.IsZero()} }
 
-// stored is h as the database keeps it, to the microsecond. Down, never up: what begins
+// storedHealth is h as the database keeps it, to the microsecond. Down, never up: what begins
 // then has begun when the database's clock says so.
 func storedHealth(h work.Health) work.Health {
 	for _, t := range []*time.Time{&h.OpenUntil, &h.ProbeUntil, &h.HeldUntil, &h.NextSlot, &h.Pause.At} {
@@ -129,6 +129,9 @@ func sameHealth(a, b work.Health) bool {
 // answer is the health of all, by id; a destination that is gone is left out.
 func (s *Store) Judge(ctx context.Context, trials []work.Trial, judge func(asOf time.Time, h work.Health, t work.Trial) work.Health) ([]work.Health, error) {
 	var l lockedHealth
+	if len(trials) == 0 {
+		return nil, nil
+	}
 	err := s.certain(ctx, func(tx *sqlx.Tx) (err error) {
 		if l, err = s.lockHealth(ctx, tx, lockHealthSQL, trialIDs(trials)); err != nil {
 			return err

@@ -141,6 +141,7 @@ SET failures = 3, refusals = 5, openings = 1, open_until = now(), probe_until = 
 	if got := testbed.QueryString(t, d, `SELECT string_agg(operator || ' ' || action || ' ' || destination || ' ' || reason, ', ' ORDER BY id) FROM whctl.audit_log`); got != "ana pause r by ana, eve pause r by eve, ida resume r by ida, ida resume r by ida" {
 		t.Errorf("on record: %s", got)
 	}
+	testbed.Check(t, d)
 	for name, do := range map[string]func(*pgstore.Store, work.DestinationAct) (bool, error){"pause": pause, "resume": resume} {
 		if _, err := do(s, work.DestinationAct{Name: "nobody", Operator: "ana", Reason: "x"}); !errors.Is(err, work.ErrNotFound) {
 			t.Errorf("%s of nobody: %v", name, err)

@@ -53,13 +53,10 @@ func (s *Store) ResumeDestination(ctx context.Context, a work.DestinationAct) (p
 		if _, err := tx.ExecContext(ctx, s.sql(resumeSQL), id); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, wakeSQL, s.dueChannel())
+		_, err := tx.ExecContext(ctx, wakeSQL, dueChannel(s.schema))
 		return err
 	})
 }
-
-// dueChannel is where the schema tells that something may be due.
-func (s *Store) dueChannel() string { return dueChannel(s.schema) }
 
 func (s *Store) actOnDestination(ctx context.Context, action string, a work.DestinationAct, act func(tx *sqlx.Tx, id int64) error) (paused bool, err error) {
 	err = s.certain(ctx, func(tx *sqlx.Tx) error {

@@ -54,7 +54,7 @@ RETURNING h.destination_id, h.room`
 
 // Shares makes the owner's shares what it wants, as far as the others leave room, and
 // answers with the room at each, in the order of wants. The list is complete: shares that
-// it does not name are given up. The caps are kept exactly: a share is lowered freely, and
+// it does not name are given up, and none stands in it twice. The caps are kept exactly: a share is lowered freely, and
 // raised only while nobody else can raise one of the same destination. An owner that was
 // taken out is work.ErrNoWorker.
 func (s *Store) Shares(ctx context.Context, owner string, wants []work.Want) ([]work.Share, error) {

@@ -156,3 +156,43 @@ func TestWorkersAreTakenOutWhileTheyClaim(t *testing.T) {
 	}
 	t.Logf("%d of 60 claims were refused", refused)
 }
+
+// The grants of whctl_worker are enough for all that a worker does.
+func TestAWorkersGrantsAreEnough(t *testing.T) {
+	for _, group := range []string{"whctl_worker", "whctl_operator"} {
+		d := testbed.DB(t)
+		d.Destination(t, "r", "https://r.example/")
+		testbed.Exec(t, d, `SELECT whctl.enqueue('r', 't', 's' || n, '{}') FROM generate_series(1, 3) n`)
+		_, url := d.Login(t, group)
+		a := &worker{t: t, store: openURL(t, url), owner: "a#1"}
+		b := &worker{t: t, store: a.store, owner: "b#1"}
+		b.beat()
+		b.claim(1)
+		silence(t, d, b.owner)
+		a.beat()
+		id := survey(t, a.store)[0].ID
+		for _, busy := range []int{0, 1} {
+			if got, err := a.store.Shares(t.Context(), a.owner, []work.Want{{DestinationID: id, Cap: 3, Busy: busy}}); err != nil || got[0].Room != 2 {
+				t.Errorf("%s: shares %+v, %v", group, got, err)
+			}
+		}
+		if _, err := a.store.Shares(t.Context(), a.owner, []work.Want{{DestinationID: id, Cap: 1}}); err != nil {
+			t.Errorf("%s: lower a share: %v", group, err)
+		}
+		if got := a.take(budget(asking(a, work.Ask{DestinationID: id, Room: 1, Lease: time.Minute, Ticket: true}), 1)); len(got.Claimed) != 1 || got.Health[0].Failures != 1 {
+			t.Errorf("%s: claimed %+v", group, got)
+		}
+		if _, err := a.store.Judge(t.Context(), []work.Trial{trial(id, work.Timeout)}, counting); err != nil {
+			t.Errorf("%s: %v", group, err)
+		}
+		if _, err := a.store.Shares(t.Context(), a.owner, nil); err != nil {
+			t.Errorf("%s: give up shares: %v", group, err)
+		}
+		if err := a.store.Leave(t.Context(), a.owner); err != nil {
+			t.Errorf("%s: %v", group, err)
+		}
+		if got := remains(t, d); got != "r a 1, r b 1" {
+			t.Errorf("%s: remains %s, want what each has in flight", group, got)
+		}
+	}
+}
