@@ -49,7 +49,7 @@ type Sender struct {
 	now       func() time.Time
 	places    int
 	targets   cache[verdict]
-	signers   cache[signer]
+	signers   cache[*signer]
 	plainKeys cache[[]byte]
 	resolver  *net.Resolver              // nil: the system's; tests have their own
 	connects  func(address string) error // nil; tests count the connections that would be made, and may refuse them

@@ -6,9 +6,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -46,7 +48,7 @@ func ParseKey(secret string, t work.SignatureType) (Key, error) {
 		}
 		return key, nil
 	}
-	if newSigner(string(key)).webhook == nil {
+	if newSigner(string(key)) == nil {
 		return "", fmt.Errorf("%w: not a signing secret: %s", work.ErrConfig, standardRule)
 	}
 	return key, nil
@@ -69,19 +71,37 @@ func (Key) LogValue() slog.Value { return slog.StringValue(hidden) }
 // MarshalText hides the key.
 func (Key) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// signer is a key made ready; nil for one that cannot be used.
-type signer struct{ webhook *standardwebhooks.Webhook }
+// signer is a key of Standard Webhooks made ready; nil for one that cannot be used. It
+// makes the same signatures as the specification's library, which copies each body twice
+// and begins each HMAC anew: a sixth of all that a delivery allocated.
+type signer struct{ macs sync.Pool }
 
-func newSigner(secret string) signer {
+// mac is an HMAC that knows its key, and room for what stands around a body.
+type mac struct {
+	hash.Hash
+	text []byte
+	sum  [sha256.Size]byte
+}
+
+func newSigner(secret string) *signer {
 	key := decoded(strings.TrimPrefix(strings.TrimSpace(secret), keyPrefix))
 	if len(key) < minKey {
-		return signer{}
+		return nil
 	}
-	w, err := standardwebhooks.NewWebhookRaw(key)
-	if err != nil {
-		return signer{}
-	}
-	return signer{webhook: w}
+	return &signer{macs: sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, key)} }}}
+}
+
+// sign is v1 of the specification: over id, seconds and body, with dots between.
+func (s *signer) sign(id string, at time.Time, body []byte) string {
+	m, _ := s.macs.Get().(*mac)
+	defer s.macs.Put(m)
+	m.Reset()
+	m.text = append(append(m.text[:0], id...), '.')
+	m.text = append(strconv.AppendInt(m.text, at.Unix(), 10), '.')
+	m.Write(m.text)
+	m.Write(body)
+	m.text = base64.StdEncoding.AppendEncode(append(m.text[:0], "v1,"...), m.Sum(m.sum[:0]))
+	return string(m.text)
 }
 
 // decoded is the key that a text in base64 stands for, nil where it is none. Go's decoder
@@ -138,14 +158,11 @@ func (s *Sender) sign(out *headerSet, r Request) *refusal {
 func (s *Sender) standardSignature(r Request, now time.Time) (string, *refusal) {
 	all := make([]string, len(r.Keys))
 	for i, key := range r.Keys {
-		w := s.signers.get(string(key), newSigner).webhook
-		if w == nil {
+		ready := s.signers.get(string(key), newSigner)
+		if ready == nil {
 			return "", invalid("the signing key cannot be used: %s", standardRule)
 		}
-		var err error
-		if all[i], err = w.Sign(r.DeliveryID, now, r.Body); err != nil {
-			return "", invalid("the signing key cannot be used")
-		}
+		all[i] = ready.sign(r.DeliveryID, now, r.Body)
 	}
 	return strings.Join(all, " "), nil
 }

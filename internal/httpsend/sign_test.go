@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -203,5 +204,25 @@ func TestAnswersThatQuoteAPlainKey(t *testing.T) {
 	wantClass(t, o, work.Unauthorized, 401)
 	if want := `key [redacted], {"key":"[redacted]","k":"[redacted]"}`; o.Excerpt != want {
 		t.Errorf("%q, want %q", o.Excerpt, want)
+	}
+}
+
+// A signer is used again and again, for bodies and ids of all lengths.
+func TestSignaturesAreTheLibrarys(t *testing.T) {
+	const key = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+	w, err := standardwebhooks.NewWebhook(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := newSigner(key)
+	for n := range 200 {
+		id, at, body := strings.Repeat("d", 1+n%128), time.Unix(int64(n)*15_000_000, 0), []byte(strings.Repeat("b", (n*37)%1000))
+		want, err := w.Sign(id, at, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ready.sign(id, at, body); got != want {
+			t.Fatalf("%d: %s, want %s", n, got, want)
+		}
 	}
 }
