@@ -345,7 +345,7 @@ func TestAWorkerIsWatched(t *testing.T) {
 	r := b.receiver("r", testbed.Script(200, 400))
 	file := filepath.Join(t.TempDir(), "whctl.prom")
 	p, _ := b.up("r", r, "--metrics-addr", "127.0.0.1:0", "--metrics-file", file)
-	b.db.Enqueue(t, "r", "second", `{"secret":"hunter2"}`)
+	b.db.Enqueue(t, "r", "somebody", `{"secret":"hunter2"}`)
 	b.settled(1, "dead")
 	p.WaitStderr("metrics are served")
 	address := regexp.MustCompile(`"address":"([^"]+)"`).FindStringSubmatch(p.Stderr())
@@ -388,7 +388,7 @@ func TestAWorkerIsWatched(t *testing.T) {
 	if err != nil || !counted(string(text)) {
 		t.Errorf("%v, the file:\n%s", err, text)
 	}
-	for _, secret := range []string{"hunter2", r.Address, "second"} {
+	for _, secret := range []string{"hunter2", r.Address, "somebody"} {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("the metrics tell %q", secret)
 		}

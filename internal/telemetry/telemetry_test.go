@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -220,20 +219,6 @@ func TestHealth(t *testing.T) {
 	m.Turned()
 	if code, _ := get(t, s, "/healthz"); code != http.StatusOK {
 		t.Errorf("a loop that has turned: %d", code)
-	}
-}
-
-// A client that says nothing, or never ends, does not hold a worker up.
-func TestAnIdleClientDoesNotHoldTheEndUp(t *testing.T) {
-	s := serve(t, New("v", true))
-	var d net.Dialer
-	c, err := d.DialContext(t.Context(), "tcp", s.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n"); err != nil {
-		t.Fatal(err)
 	}
 }
 
