@@ -136,7 +136,12 @@ func TestFilesThatAreNone(t *testing.T) {
 	if err := os.WriteFile(other, []byte("Dear Sir,\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{other, dir, filepath.Join(dir, "nosuch", "whctl.prom"), os.DevNull} {
+	// Not the machine's /dev/null: a fault here, run as root, would put a file in its place.
+	device := filepath.Join(dir, "device")
+	if err := os.Symlink(os.DevNull, device); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{other, dir, filepath.Join(dir, "nosuch", "whctl.prom"), device} {
 		if _, err := New("v", true).OpenFile(name); !errors.Is(err, work.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
