@@ -264,3 +264,24 @@ func openDir(t *testing.T) string {
 	}
 	return dir
 }
+
+// A server that was halted comes back at its address with what it held.
+func TestHaltAndResume(t *testing.T) {
+	s := start(t, Options{})
+	db, err := sql.Open("postgres", s.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE kept AS SELECT 'here'::text AS is"); err != nil {
+		t.Fatal(err)
+	}
+	s.Halt()
+	if _, err := ask(t, s.URL("postgres"), "SELECT 'x'"); err == nil {
+		t.Error("a halted server answers")
+	}
+	if err := s.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, s.URL("postgres"), `SELECT "is" FROM kept`, "here")
+}
