@@ -59,9 +59,11 @@ CREATE TABLE whctl.destination_health (
 CREATE INDEX destination_health_held ON whctl.destination_health (destination_id)
 WHERE paused_at IS NOT NULL OR open_until IS NOT NULL OR held_until IS NOT NULL;
 
--- The workers that are alive, and since when nothing was heard of them.
+-- The workers that are alive, and since when nothing was heard of them. One that waits has
+-- nothing to do, and is to be woken.
 CREATE TABLE whctl.workers (
     owner      text NOT NULL PRIMARY KEY CHECK (owner <> ''),
+    waiting    boolean NOT NULL DEFAULT false,
     started_at timestamptz NOT NULL DEFAULT now(),
     seen_at    timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 20);
@@ -273,13 +275,17 @@ WHEN (NEW.id <> OLD.id
                                 OR NEW.state = 0 AND NEW.generation = OLD.generation + 1 AND NEW.attempts = 0))
 EXECUTE FUNCTION whctl.refuse_arrow();
 
--- Wakes the workers that listen, once for each transaction that puts something in: the
--- server merges equal notifications. The name of a channel holds 63 bytes, as that of a schema does.
+-- Wakes workers that wait, once for each transaction that puts something in: the server
+-- merges equal notifications. Only where one waits, for transactions that notify commit one
+-- by one, each with a write to disk of its own, and cannot be prepared for a two-phase commit.
+-- The name of a channel holds 63 bytes, as that of a schema does.
 -- +goose StatementBegin
 CREATE FUNCTION whctl.tell_workers() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_notify(left(TG_TABLE_SCHEMA, 59) || '_due', '');
+    IF EXISTS (SELECT FROM whctl.workers w WHERE w.waiting) THEN
+        PERFORM pg_notify(left(TG_TABLE_SCHEMA, 59) || '_due', '');
+    END IF;
     RETURN NULL;
 END $$;
 -- +goose StatementEnd

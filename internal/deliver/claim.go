@@ -17,7 +17,7 @@ import (
 // looking who has work, and counting it.
 func (r *run) keepUp(ctx context.Context) error {
 	if r.shares.entered && time.Since(r.shares.beaten) >= beatAfter {
-		if err := r.beat(ctx); err != nil {
+		if err := r.beat(ctx, r.shares.waiting && r.busy == 0); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (r *run) claim(ctx context.Context, free int) (bool, error) {
 	err = r.take(ctx, asks)
 	if errors.Is(err, work.ErrNoWorker) {
 		r.shares = shares{}
-		return true, r.beat(ctx)
+		return true, r.beat(ctx, false)
 	}
 	return true, err
 }
@@ -56,11 +56,13 @@ func (r *run) claim(ctx context.Context, free int) (bool, error) {
 // asks makes sure of the shares of the lanes with work before it asks for them.
 func (r *run) asks(ctx context.Context, free int) ([]work.Ask, error) {
 	if r.unasked() {
-		enter := r.reshare
-		if !r.shares.entered {
-			enter = r.beat
+		var err error
+		if r.shares.entered {
+			err = r.reshare(ctx)
+		} else {
+			err = r.beat(ctx, false)
 		}
-		if err := enter(ctx); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}

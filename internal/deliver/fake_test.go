@@ -27,8 +27,10 @@ type table struct {
 	slow     time.Duration // how long a claim takes
 	begun    time.Time
 	surveys  int
-	known    bool          // the worker
-	others   int           // workers
+	known    bool // the worker
+	others   int  // workers
+	waiting  bool // the worker is
+	beats    int
 	rooms    map[int64]int // shares smaller than the cap
 	health   map[int64]work.Health
 	left     int // how often the worker left
@@ -106,9 +108,11 @@ func (t *table) of(destination int64) work.Health {
 	return h
 }
 
-func (t *table) Beat(context.Context, string) (int, bool, error) {
+func (t *table) Beat(_ context.Context, _ string, waiting bool) (int, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.waiting = waiting
+	t.beats++
 	known := t.known
 	t.known = true
 	return t.others, known, t.failing("beat")
@@ -143,7 +147,7 @@ func (t *table) Judge(_ context.Context, trials []work.Trial, judge func(time.Ti
 	return out, t.failing("judge")
 }
 
-func (t *table) Leave(context.Context, string) error {
+func (t *table) Leave(context.Context, string, bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.left++

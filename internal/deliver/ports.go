@@ -34,16 +34,17 @@ type Claims interface {
 
 // Healths are what all workers share about destinations.
 type Healths interface {
-	// Beat makes a worker known, tells how many others there are, and whether it was known.
-	Beat(ctx context.Context, owner string) (others int, known bool, err error)
+	// Beat makes a worker known, and whether it waits to be woken; it tells how many others
+	// there are, and whether it was known.
+	Beat(ctx context.Context, owner string, waiting bool) (others int, known bool, err error)
 	// Shares asks for places in the destinations' caps, and gives up those that are not
 	// named. A worker that has not made itself known gets work.ErrNoWorker.
 	Shares(ctx context.Context, owner string, wants []work.Want) ([]work.Share, error)
 	// Judge changes the health of destinations, each while nobody else does, and answers
 	// with what it is now.
 	Judge(ctx context.Context, trials []work.Trial, judge func(asOf time.Time, h work.Health, t work.Trial) work.Health) ([]work.Health, error)
-	// Leave gives up what a worker had.
-	Leave(ctx context.Context, owner string) error
+	// Leave gives up what a worker had; none: it has nothing leased.
+	Leave(ctx context.Context, owner string, none bool) error
 }
 
 // Endpoint is a destination made ready for sending.

@@ -86,8 +86,10 @@ func (r *run) loop(ctx context.Context) (StoppedBy, error) {
 		switch {
 		case r.outage.passes(err, r):
 			r.pause(ctx)
-		case why != "" || err != nil:
-			return why, err
+		case err != nil:
+			return Failed, err
+		case why != "":
+			return why, nil
 		}
 	}
 }
@@ -96,7 +98,7 @@ func (r *run) loop(ctx context.Context) (StoppedBy, error) {
 // the reason to stop, if there is one.
 func (r *run) turn(ctx context.Context) (StoppedBy, error) {
 	if err := r.settleReady(); err != nil {
-		return Failed, err
+		return "", err
 	}
 	if why := r.reached(ctx); why != "" {
 		return why, nil
@@ -104,7 +106,7 @@ func (r *run) turn(ctx context.Context) (StoppedBy, error) {
 	free := r.free()
 	if free < r.wanted() {
 		if err := r.wait(ctx, r.patience(free > 0)); err != nil {
-			return Failed, err
+			return "", err
 		}
 		if free = r.free(); free == 0 {
 			return "", r.keepUp(ctx)
@@ -115,10 +117,17 @@ func (r *run) turn(ctx context.Context) (StoppedBy, error) {
 		return Signal, nil // a claim that it broke off was not stored
 	}
 	if err != nil {
-		return Failed, err
+		return "", err
 	}
 	if got {
 		return "", nil
+	}
+	if r.serve && r.busy == 0 && !r.shares.waiting {
+		// What was put in before this is known wakes nobody: it is looked for once more.
+		if err := r.beat(ctx, true); err != nil {
+			return "", err
+		}
+		return "", r.scan(ctx)
 	}
 	next, worthwhile := r.next()
 	if r.busy == 0 && !r.serve && !worthwhile {
@@ -126,7 +135,7 @@ func (r *run) turn(ctx context.Context) (StoppedBy, error) {
 	}
 	// Whatever is due is leased, here or elsewhere, or held back. A result may change that.
 	if err := r.wait(ctx, min(next, r.patience(false))); err != nil {
-		return Failed, err
+		return "", err
 	}
 	return "", nil
 }

@@ -21,18 +21,19 @@ const (
 type shares struct {
 	entered bool // the others know of this run
 	rivals  bool // there are others
+	waiting bool // the others know that this run waits to be woken
 	beaten  time.Time
 }
 
 // beat tells the others that this run is there, and takes its shares anew where they may
 // have changed.
-func (r *run) beat(ctx context.Context) error {
-	others, known, err := r.store.Beat(ctx, r.o.Owner)
+func (r *run) beat(ctx context.Context, waiting bool) error {
+	others, known, err := r.store.Beat(ctx, r.o.Owner, waiting)
 	if err != nil {
 		return err
 	}
 	before := r.shares
-	r.shares = shares{entered: true, rivals: others > 0, beaten: time.Now()}
+	r.shares = shares{entered: true, rivals: others > 0, waiting: waiting, beaten: time.Now()}
 	if known && before.entered && !before.rivals && others == 0 && !r.unshared() {
 		return nil
 	}
@@ -89,7 +90,7 @@ func (r *run) leave(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
-	if err := r.store.Leave(ctx, r.o.Owner); err != nil {
+	if err := r.store.Leave(ctx, r.o.Owner, r.tally.sum.Unrecorded == 0); err != nil {
 		r.o.Log.Warn("the shares of this run could not be given up; other workers take them over in a few seconds", "error", err)
 	}
 }

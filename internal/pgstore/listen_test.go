@@ -88,6 +88,7 @@ func receiverAt(t *testing.T) *testbed.Database {
 
 func enqueueMany(t *testing.T, d *testbed.Database, n int) {
 	t.Helper()
+	testbed.Exec(t, d, `INSERT INTO whctl.workers (owner, waiting) VALUES ('w#1', true) ON CONFLICT DO NOTHING`)
 	testbed.Exec(t, d, `SELECT whctl.enqueue('r', 't', gen_random_uuid()::text, '{}') FROM generate_series(1, $1)`, n)
 }
 
@@ -137,6 +138,7 @@ func TestTheListenerOfAnotherSchemaSleeps(t *testing.T) {
 	e := listen(t, pgstore.Options{URL: d.URL, Schema: name})
 	e.woken("listening begins")
 	enqueueMany(t, d, 1)
+	testbed.Exec(t, d, `INSERT INTO `+name+`.workers (owner, waiting) VALUES ('w#1', true)`)
 	testbed.Exec(t, d, `SELECT `+name+`.enqueue('r', 't', 's', '{}')`)
 	e.woken("an enqueue in its schema")
 	e.quiet("an enqueue in another schema")

@@ -69,7 +69,7 @@ func (w *worker) beat() {
 
 func beat(t *testing.T, s *pgstore.Store, owner string) {
 	t.Helper()
-	if _, _, err := s.Beat(t.Context(), owner); err != nil {
+	if _, _, err := s.Beat(t.Context(), owner, false); err != nil {
 		t.Fatal(err)
 	}
 }

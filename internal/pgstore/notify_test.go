@@ -28,13 +28,28 @@ func TestListenersHearThatSomethingMayBeDue(t *testing.T) {
 			t.Errorf("%s: heard %+v", what, n)
 		}
 	}
+	s := open(t, d)
+	waits := func(waiting bool) {
+		t.Helper()
+		if _, _, err := s.Beat(t.Context(), "w#1", waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One that is at work looks again by itself.
+	waits(false)
+	testbed.Exec(t, d, `SELECT whctl.enqueue('r', 't', 'early', '{}')`)
+	testbed.Exec(t, d, `NOTIFY whctl_due, 'quiet'`)
+	if n := testbed.Await(t, "silence", l.Notify); n == nil || n.Extra != "quiet" {
+		t.Errorf("heard %+v while nobody waited", n)
+	}
+	waits(true)
 	testbed.Exec(t, d, `
 DO $$ BEGIN
   PERFORM whctl.enqueue('r', 't', 'a', '{}');
   PERFORM whctl.enqueue('r', 't', 'b', '{}');
 END $$`)
 	heard("an enqueue")
-	if _, err := open(t, d).ResumeDestination(t.Context(), work.DestinationAct{Name: "r", Operator: "ana", Reason: "why"}); err != nil {
+	if _, err := s.ResumeDestination(t.Context(), work.DestinationAct{Name: "r", Operator: "ana", Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	heard("a destination that goes on")
@@ -63,12 +78,12 @@ func TestListenersOfALongSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	testbed.Exec(t, d, `INSERT INTO `+schema+`.destinations (name, url) VALUES ('r', 'https://r.example/')`)
-	testbed.Exec(t, d, `SELECT `+schema+`.enqueue('r', 't', 'a', '{}')`)
-	testbed.Await(t, "an enqueue", l.Notify)
 	// The rest is at home in another schema, too.
-	if _, known, err := s.Beat(t.Context(), "w#1"); err != nil || known {
+	if _, known, err := s.Beat(t.Context(), "w#1", true); err != nil || known {
 		t.Errorf("beat: known %t, %v", known, err)
 	}
+	testbed.Exec(t, d, `SELECT `+schema+`.enqueue('r', 't', 'a', '{}')`)
+	testbed.Await(t, "an enqueue", l.Notify)
 	v, err := s.Survey(t.Context())
 	if err != nil || len(v.Due) != 1 {
 		t.Fatalf("survey: %+v, %v", v, err)

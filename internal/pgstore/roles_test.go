@@ -69,7 +69,7 @@ schema_version: SELECT
 shares(room,expires_at): UPDATE
 shares: DELETE,INSERT,SELECT
 state_word()
-workers(seen_at): UPDATE
+workers(waiting,seen_at): UPDATE
 workers: DELETE,INSERT,SELECT`,
 		"whctl_operator": `
 attempt_history: SELECT
@@ -93,7 +93,7 @@ schema_version: SELECT
 shares(room,expires_at): UPDATE
 shares: DELETE,INSERT,SELECT
 state_word()
-workers(seen_at): UPDATE
+workers(waiting,seen_at): UPDATE
 workers: DELETE,INSERT,SELECT`,
 		"whctl_reader": `
 attempt_history: SELECT

@@ -152,7 +152,7 @@ SELECT sum(h.room) FROM whctl.shares h WHERE h.expires_at IS NULL OR h.expires_a
 		wg.Go(func() {
 			rooms := map[int64]int{}
 			for range rounds {
-				if _, known, err := w.store.Beat(t.Context(), w.owner); err != nil {
+				if _, known, err := w.store.Beat(t.Context(), w.owner, false); err != nil {
 					t.Error(err)
 				} else if !known {
 					clear(rooms)
@@ -174,7 +174,7 @@ SELECT sum(h.room) FROM whctl.shares h WHERE h.expires_at IS NULL OR h.expires_a
 				}
 				sum()
 				if r.IntN(8) == 0 {
-					if err := w.store.Leave(t.Context(), w.owner); err != nil {
+					if err := w.store.Leave(t.Context(), w.owner, false); err != nil {
 						t.Error(err)
 					}
 				}

@@ -14,9 +14,9 @@ import (
 const silence = 3 * time.Second
 
 const (
-	seenSQL = `UPDATE whctl.workers SET seen_at = now() WHERE owner = $1`
+	seenSQL = `UPDATE whctl.workers SET seen_at = now(), waiting = $2 WHERE owner = $1`
 
-	enterSQL = `INSERT INTO whctl.workers (owner) VALUES ($1) ON CONFLICT DO NOTHING`
+	enterSQL = `INSERT INTO whctl.workers (owner, waiting) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 
 	// A worker that is just claiming holds its row and is left alone: it is alive.
 	silentSQL = `
@@ -27,44 +27,40 @@ FOR UPDATE SKIP LOCKED`
 
 	leaveSQL = `DELETE FROM whctl.workers WHERE owner = $1`
 
-	dropSharesSQL = `DELETE FROM whctl.shares WHERE owner = $1`
+	dropSharesSQL = `DELETE FROM whctl.shares WHERE owner = $1 AND expires_at IS NULL`
 
-	// The live leases of one owner, from destination to destination through the due index,
-	// for no index knows owners: what is leased has been due.
+	// The live leases of one owner, counted through the due index, for no index knows
+	// owners: what is leased has been due, where it has a share. Without any there is
+	// nothing more to wait for.
 	remainsSQL = `
-WITH RECURSIVE s AS (
-  (SELECT d.destination_id AS id FROM whctl.deliveries d WHERE d.state = 0
-   ORDER BY d.destination_id, d.next_attempt_at LIMIT 1)
-  UNION ALL
-  SELECT l.id FROM s
-  CROSS JOIN LATERAL (SELECT d.destination_id AS id FROM whctl.deliveries d WHERE d.state = 0 AND d.destination_id > s.id
-                      ORDER BY d.destination_id, d.next_attempt_at LIMIT 1) l)
-INSERT INTO whctl.shares (destination_id, owner, room, expires_at)
-SELECT s.id, $1, l.busy, l.until
-FROM s
+UPDATE whctl.shares h
+SET room = l.busy, expires_at = coalesce(l.until, now())
+FROM whctl.shares s
 CROSS JOIN LATERAL (
   SELECT count(*) AS busy, max(d.lease_expires_at) AS until
   FROM whctl.deliveries d
-  WHERE d.state = 0 AND d.destination_id = s.id AND d.next_attempt_at <= now() AND d.lease_owner = $1 AND d.lease_expires_at > now()) l
-WHERE l.busy > 0`
+  WHERE d.state = 0 AND d.destination_id = s.destination_id AND d.next_attempt_at <= now()
+    AND d.lease_owner = $1 AND d.lease_expires_at > now()) l
+WHERE s.owner = $1 AND s.expires_at IS NULL AND h.owner = s.owner AND h.destination_id = s.destination_id`
 
 	// Beats of others may do the same at this moment.
 	forgetSQL = `
 WITH gone AS MATERIALIZED (
-  SELECT h.destination_id, h.owner FROM whctl.shares h WHERE h.expires_at < now() LIMIT 10000 FOR UPDATE SKIP LOCKED)
+  SELECT h.destination_id, h.owner FROM whctl.shares h WHERE h.expires_at <= now() LIMIT 10000 FOR UPDATE SKIP LOCKED)
 DELETE FROM whctl.shares h USING gone g WHERE h.destination_id = g.destination_id AND h.owner = g.owner`
 
 	othersSQL = `SELECT count(*) FROM whctl.workers WHERE owner <> $1`
 )
 
-// Beat says that the owner is alive, and how many others are. Those that have been silent
+// Beat says that the owner is alive, whether it waits to be woken, and how many others are
+// alive. Those that have been silent
 // for too long are taken out; what they have in flight goes on counting until its leases
 // end. Known is false for an owner that was not there: it has no shares (any more), and is
 // there from now on.
-func (s *Store) Beat(ctx context.Context, owner string) (others int, known bool, err error) {
+func (s *Store) Beat(ctx context.Context, owner string, waiting bool) (others int, known bool, err error) {
 	known = true // also where a repeat finds what the first try put in
 	err = s.repeat(ctx, func(tx *sqlx.Tx) error {
-		done, err := tx.ExecContext(ctx, s.sql(seenSQL), owner)
+		done, err := tx.ExecContext(ctx, s.sql(seenSQL), owner, waiting)
 		if err != nil {
 			return err
 		}
@@ -72,7 +68,7 @@ func (s *Store) Beat(ctx context.Context, owner string) (others int, known bool,
 			return err
 		} else if n == 0 {
 			known = false
-			if _, err := tx.ExecContext(ctx, s.sql(enterSQL), owner); err != nil {
+			if _, err := tx.ExecContext(ctx, s.sql(enterSQL), owner, waiting); err != nil {
 				return err
 			}
 		}
@@ -97,9 +93,14 @@ func (s *Store) Beat(ctx context.Context, owner string) (others int, known bool,
 }
 
 // Leave takes the owner out, with its shares. What it still has in flight goes on
-// counting until its leases end.
-func (s *Store) Leave(ctx context.Context, owner string) error {
-	err := s.repeat(ctx, func(tx *sqlx.Tx) error { return s.bury(ctx, tx, owner) })
+// counting until its leases end; none says that there is nothing, and saves the counting.
+func (s *Store) Leave(ctx context.Context, owner string, none bool) error {
+	err := s.repeat(ctx, func(tx *sqlx.Tx) error {
+		if none {
+			return s.each(ctx, tx, owner, leaveSQL, dropSharesSQL)
+		}
+		return s.bury(ctx, tx, owner)
+	})
 	if err != nil {
 		return fmt.Errorf("take out worker %s: %w", owner, err)
 	}
@@ -110,7 +111,12 @@ func (s *Store) Leave(ctx context.Context, owner string) error {
 // waited for, and one that comes later finds it gone. Only then is what it has in flight
 // counted, by a statement of its own, which sees all that was waited for.
 func (s *Store) bury(ctx context.Context, tx *sqlx.Tx, owner string) error {
-	for _, statement := range []string{leaveSQL, dropSharesSQL, remainsSQL} {
+	return s.each(ctx, tx, owner, leaveSQL, remainsSQL)
+}
+
+// each runs statements about one owner, in their order.
+func (s *Store) each(ctx context.Context, tx *sqlx.Tx, owner string, statements ...string) error {
+	for _, statement := range statements {
 		if _, err := tx.ExecContext(ctx, s.sql(statement), owner); err != nil {
 			return err
 		}

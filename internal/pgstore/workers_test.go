@@ -31,7 +31,7 @@ func TestBeatSaysWhoIsThere(t *testing.T) {
 	a, b := newWorker(t, d, "a"), newWorker(t, d, "b")
 	check := func(w *worker, others int, known bool) {
 		t.Helper()
-		n, k, err := w.store.Beat(t.Context(), w.owner)
+		n, k, err := w.store.Beat(t.Context(), w.owner, false)
 		if err != nil || n != others || k != known {
 			t.Errorf("%s: %d others, known %t, %v; want %d, %t", w.owner, n, k, err, others, known)
 		}
@@ -44,7 +44,7 @@ func TestBeatSaysWhoIsThere(t *testing.T) {
 	check(a, 1, false)
 	silence(t, d, a.owner)
 	check(a, 1, true) // one that was late is not taken out by itself
-	if err := b.store.Leave(t.Context(), b.owner); err != nil {
+	if err := b.store.Leave(t.Context(), b.owner, false); err != nil {
 		t.Fatal(err)
 	}
 	check(a, 0, true)
@@ -122,6 +122,18 @@ func (w *worker) try(room int) ([]work.Claimed, error) {
 	return got.Claimed, err
 }
 
+// share takes a share of all that is due.
+func (w *worker) share() {
+	w.t.Helper()
+	var wants []work.Want
+	for _, d := range survey(w.t, w.store) {
+		wants = append(wants, work.Want{DestinationID: d.ID, Cap: 1000})
+	}
+	if _, err := w.store.Shares(w.t.Context(), w.owner, wants); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // While one claims, the other takes it out again and again: what was claimed stands in
 // the remains, or was not claimed.
 func TestWorkersAreTakenOutWhileTheyClaim(t *testing.T) {
@@ -132,6 +144,7 @@ func TestWorkersAreTakenOutWhileTheyClaim(t *testing.T) {
 	for i := range 60 {
 		a, b := newWorkerOn(t, d, i), newWorkerOn(t, d, 1000+i)
 		a.beat()
+		a.share()
 		silence(t, d, a.owner)
 		var claimed []work.Claimed
 		var failed error
@@ -150,7 +163,7 @@ func TestWorkersAreTakenOutWhileTheyClaim(t *testing.T) {
 		if n := testbed.QueryInt(t, d, `SELECT count(*) FROM whctl.deliveries WHERE lease_owner = $1`, a.owner); n != left || n != int64(len(claimed)) {
 			t.Fatalf("round %d: %d deliveries are leased, %d were claimed, %d count as remains", i, n, len(claimed), left)
 		}
-		if err := b.store.Leave(t.Context(), b.owner); err != nil {
+		if err := b.store.Leave(t.Context(), b.owner, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,6 +180,7 @@ func TestAWorkersGrantsAreEnough(t *testing.T) {
 		a := &worker{t: t, store: openURL(t, url), owner: "a#1"}
 		b := &worker{t: t, store: a.store, owner: "b#1"}
 		b.beat()
+		b.share()
 		b.claim(1)
 		silence(t, d, b.owner)
 		a.beat()
@@ -185,10 +199,7 @@ func TestAWorkersGrantsAreEnough(t *testing.T) {
 		if _, err := a.store.Judge(t.Context(), []work.Trial{trial(id, work.Timeout)}, counting); err != nil {
 			t.Errorf("%s: %v", group, err)
 		}
-		if _, err := a.store.Shares(t.Context(), a.owner, nil); err != nil {
-			t.Errorf("%s: give up shares: %v", group, err)
-		}
-		if err := a.store.Leave(t.Context(), a.owner); err != nil {
+		if err := a.store.Leave(t.Context(), a.owner, false); err != nil {
 			t.Errorf("%s: %v", group, err)
 		}
 		if got := remains(t, d); got != "r a 1, r b 1" {

@@ -35,7 +35,7 @@ GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_worker;
 -- Rows of destination_health come and go with their destinations.
 GRANT SELECT, UPDATE (failures, refusals, openings, open_until, probe_until, held_until, next_slot,
     paused_at, paused_by, paused_reason) ON whctl.destination_health TO whctl_worker, whctl_operator;
-GRANT SELECT, INSERT, UPDATE (seen_at), DELETE ON whctl.workers TO whctl_worker, whctl_operator;
+GRANT SELECT, INSERT, UPDATE (seen_at, waiting), DELETE ON whctl.workers TO whctl_worker, whctl_operator;
 GRANT SELECT, INSERT, UPDATE (room, expires_at), DELETE ON whctl.shares TO whctl_worker, whctl_operator;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON whctl.destinations TO whctl_operator;
