@@ -105,7 +105,8 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 		r.busy++
 		r.tally.claimed(c)
 		clean := la.health.Clean()
-		r.senders.start(job{claimed: c, to: la.to, begun: sent, clean: clean, probe: !clean && la.ticket() && la.health.Openings > 0})
+		probe := la.health.Openings > 0 && !c.Lost && !c.Expired // what is not sent tries nothing out
+		r.senders.start(job{claimed: c, to: la.to, begun: sent, clean: clean, probe: probe})
 	}
 	return nil
 }

@@ -197,7 +197,13 @@ func (t *table) Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResul
 			out = append(out, c)
 		}
 		if a.Ticket {
-			h = r.Spend(t.asOf(), h, len(out)-before)
+			taken := 0
+			for _, c := range out[before:] {
+				if !c.Lost && !c.Expired {
+					taken++
+				}
+			}
+			h = r.Spend(t.asOf(), h, taken)
 			t.health[a.DestinationID] = h
 			healths = append(healths, h)
 		}
