@@ -47,15 +47,15 @@ func (r *run) claim(ctx context.Context, free int) (bool, error) {
 	}
 	err = r.take(ctx, asks)
 	if errors.Is(err, work.ErrNoWorker) {
-		r.shares = shares{}
-		return true, r.beat(ctx)
+		r.takenOut()
+		return true, nil
 	}
 	return true, err
 }
 
 // asks makes sure of the shares of the lanes with work before it asks for them.
 func (r *run) asks(ctx context.Context, free int) ([]work.Ask, error) {
-	if r.unasked() {
+	for r.unasked() { // twice for a run that was taken out meanwhile
 		enter := r.reshare
 		if !r.shares.entered {
 			enter = r.beat

@@ -32,6 +32,7 @@ type table struct {
 	rooms    map[int64]int // shares smaller than the cap
 	health   map[int64]work.Health
 	left     int // how often the worker left
+	forget   int // how often more the worker is taken out before it asks for shares
 }
 
 type row struct {
@@ -117,6 +118,9 @@ func (t *table) Beat(context.Context, string) (int, bool, error) {
 func (t *table) Shares(_ context.Context, _ string, wants []work.Want) ([]work.Share, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.forget > 0 {
+		t.forget, t.known = t.forget-1, false
+	}
 	if !t.known {
 		return nil, work.ErrNoWorker
 	}

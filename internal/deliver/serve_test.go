@@ -216,3 +216,31 @@ func TestServeForgivesAGuard(t *testing.T) {
 		}
 	})
 }
+
+// A worker that is taken out just before it asks for the shares of what has come in makes
+// itself known again, though it has no share that it could find that out with.
+func TestServeIsTakenOutBeforeItAsksForShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, wake := newTable(due(1, 1)...), make(chan struct{}, 1)
+		sent := make(chan int64, 10)
+		o := options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			sent <- c.DestinationID
+			return ok(ctx, c)
+		})
+		o.Wake = wake
+		stop := serving(t, store, o)
+		<-sent
+		synctest.Wait()
+		store.mu.Lock()
+		store.forget = 1
+		store.mu.Unlock()
+		store.add(due(2, 1)...)
+		wake <- struct{}{}
+		select {
+		case <-sent:
+		case <-time.After(time.Second):
+			t.Error("nothing was sent within a second")
+		}
+		stop()
+	})
+}
