@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"example.com/whctl/internal/policy"
 	"example.com/whctl/internal/work"
 )
 
@@ -155,10 +154,6 @@ func (r *run) turnedAway(la *lane, result work.ClaimResult) {
 	}
 }
 
-// retiredFor is how long a worker that stays leaves a destination alone after a fault of
-// its guard or of reading its payload.
-const retiredFor = 30 * time.Second
-
 // shutFor is how long a run waits at least for another that asks about the same ticket.
 const shutFor = 3 * time.Millisecond
 
@@ -183,9 +178,6 @@ func (r *run) scan(ctx context.Context) error {
 		}
 		la.health = d.Health
 		r.refresh(la, d)
-		if r.serve && la.held != nil && !la.retired.IsZero() && time.Since(la.retired) >= retiredFor {
-			la.held, la.retired = nil, time.Time{}
-		}
 		la.mark, la.dry, la.suspects = time.Time{}, false, d.Suspects
 		r.lanes.order = append(r.lanes.order, la)
 	}
@@ -208,38 +200,4 @@ func (r *run) tellHeld() {
 		}
 	}
 	r.o.Observe.Held(held)
-}
-
-// refresh makes a lane's endpoint ready where its destination is new or has changed.
-func (r *run) refresh(la *lane, d work.Destination) {
-	if la.to != nil && la.destination.ID == d.ID && la.destination.UpdatedAt.Equal(d.UpdatedAt) {
-		return
-	}
-	la.destination = d
-	to, err := r.o.Endpoint(d)
-	if err == nil {
-		err = ownLimits(&to, d)
-	}
-	la.held = err
-	if err != nil && la.to != nil {
-		return // those in flight go on with what they began with
-	}
-	la.to = &to
-	la.asked = false
-}
-
-// ownLimits puts the limits that a destination has itself in the place of its policy's.
-func ownLimits(to *Endpoint, d work.Destination) error {
-	if d.MaxInFlight > 0 {
-		to.Policy.MaxInFlight = d.MaxInFlight
-	}
-	if d.Rate == "" {
-		return nil
-	}
-	rate, err := policy.ParseRate(d.Rate)
-	if err != nil {
-		return fmt.Errorf("rate: %w", err)
-	}
-	to.Policy.Rate = rate
-	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,5 +244,41 @@ func TestServeIsTakenOutBeforeItAsksForShares(t *testing.T) {
 			t.Error("nothing was sent within a second")
 		}
 		stop()
+	})
+}
+
+// A destination that cannot be made ready is said to be held back, once, and is tried again:
+// what it lacks may have come.
+func TestServeMakesReadyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := make(chan int64, 10)
+		o := options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			sent <- c.DestinationID
+			return ok(ctx, c)
+		})
+		var log strings.Builder // the handler writes one line at a time, and stop ends them
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		ready, made := o.Endpoint, time.Now().Add(3*time.Minute)
+		o.Endpoint = func(d work.Destination) (Endpoint, error) {
+			if d.ID == 1 && time.Now().Before(made) {
+				return Endpoint{}, errors.New("its key is missing")
+			}
+			return ready(d)
+		}
+		stop := serving(t, newTable(append(due(1, 1), due(2, 1)...)...), o)
+		if id := <-sent; id != 2 {
+			t.Fatalf("sent to destination %d", id)
+		}
+		select {
+		case <-sent:
+		case <-time.After(5 * time.Minute):
+			t.Error("it is held back for ever")
+		}
+		if sum := stop(); sum.Held != nil {
+			t.Errorf("held at the end: %v", sum.Held)
+		}
+		if n := strings.Count(log.String(), "its key is missing"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, log.String())
+		}
 	})
 }
