@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"example.com/whctl/internal/policy"
 	"example.com/whctl/internal/work"
 )
 
@@ -47,15 +46,15 @@ func (r *run) claim(ctx context.Context, free int) (bool, error) {
 	}
 	err = r.take(ctx, asks)
 	if errors.Is(err, work.ErrNoWorker) {
-		r.shares = shares{}
-		return true, r.beat(ctx, false)
+		r.takenOut()
+		return true, nil
 	}
 	return true, err
 }
 
 // asks makes sure of the shares of the lanes with work before it asks for them.
 func (r *run) asks(ctx context.Context, free int) ([]work.Ask, error) {
-	if r.unasked() {
+	for r.unasked() { // twice for a run that was taken out meanwhile
 		var err error
 		if r.shares.entered {
 			err = r.reshare(ctx)
@@ -107,7 +106,8 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 		r.busy++
 		r.tally.claimed(c)
 		clean := la.health.Clean()
-		r.senders.start(job{claimed: c, to: la.to, begun: sent, clean: clean, probe: !clean && la.ticket() && la.health.Openings > 0})
+		probe := la.health.Openings > 0 && !c.Lost && !c.Expired // what is not sent tries nothing out
+		r.senders.start(job{claimed: c, to: la.to, begun: sent, clean: clean, probe: probe})
 	}
 	return nil
 }
@@ -156,10 +156,6 @@ func (r *run) turnedAway(la *lane, result work.ClaimResult) {
 	}
 }
 
-// retiredFor is how long a worker that stays leaves a destination alone after a fault of
-// its guard or of reading its payload.
-const retiredFor = 30 * time.Second
-
 // shutFor is how long a run waits at least for another that asks about the same ticket.
 const shutFor = 3 * time.Millisecond
 
@@ -184,9 +180,6 @@ func (r *run) scan(ctx context.Context) error {
 		}
 		la.health = d.Health
 		r.refresh(la, d)
-		if r.serve && la.held != nil && !la.retired.IsZero() && time.Since(la.retired) >= retiredFor {
-			la.held, la.retired = nil, time.Time{}
-		}
 		la.mark, la.dry, la.suspects = time.Time{}, false, d.Suspects
 		r.lanes.order = append(r.lanes.order, la)
 	}
@@ -209,38 +202,4 @@ func (r *run) tellHeld() {
 		}
 	}
 	r.o.Observe.Held(held)
-}
-
-// refresh makes a lane's endpoint ready where its destination is new or has changed.
-func (r *run) refresh(la *lane, d work.Destination) {
-	if la.to != nil && la.destination.ID == d.ID && la.destination.UpdatedAt.Equal(d.UpdatedAt) {
-		return
-	}
-	la.destination = d
-	to, err := r.o.Endpoint(d)
-	if err == nil {
-		err = ownLimits(&to, d)
-	}
-	la.held = err
-	if err != nil && la.to != nil {
-		return // those in flight go on with what they began with
-	}
-	la.to = &to
-	la.asked = false
-}
-
-// ownLimits puts the limits that a destination has itself in the place of its policy's.
-func ownLimits(to *Endpoint, d work.Destination) error {
-	if d.MaxInFlight > 0 {
-		to.Policy.MaxInFlight = d.MaxInFlight
-	}
-	if d.Rate == "" {
-		return nil
-	}
-	rate, err := policy.ParseRate(d.Rate)
-	if err != nil {
-		return fmt.Errorf("rate: %w", err)
-	}
-	to.Policy.Rate = rate
-	return nil
 }

@@ -34,6 +34,7 @@ type table struct {
 	rooms    map[int64]int // shares smaller than the cap
 	health   map[int64]work.Health
 	left     int // how often the worker left
+	forget   int // how often more the worker is taken out before it asks for shares
 }
 
 type row struct {
@@ -121,6 +122,9 @@ func (t *table) Beat(_ context.Context, _ string, waiting bool) (int, bool, erro
 func (t *table) Shares(_ context.Context, _ string, wants []work.Want) ([]work.Share, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.forget > 0 {
+		t.forget, t.known = t.forget-1, false
+	}
 	if !t.known {
 		return nil, work.ErrNoWorker
 	}
@@ -201,7 +205,13 @@ func (t *table) Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResul
 			out = append(out, c)
 		}
 		if a.Ticket {
-			h = r.Spend(t.asOf(), h, len(out)-before)
+			taken := 0
+			for _, c := range out[before:] {
+				if !c.Lost && !c.Expired {
+					taken++
+				}
+			}
+			h = r.Spend(t.asOf(), h, taken)
 			t.health[a.DestinationID] = h
 			healths = append(healths, h)
 		}

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +81,28 @@ func TestAProbeThatTellsNothingIsNoEnd(t *testing.T) {
 	store.health[1] = work.Health{Openings: 1, OpenUntil: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
 	if sum := once(t, t.Context(), store, options(16, ok)); sum.Delivered != 3 || sum.LostRecovered != 1 {
 		t.Errorf("summary %+v", sum)
+	}
+}
+
+// What is only closed or cancelled is no probe, and does not end the one under way.
+func TestWhatIsNotSentEndsNoProbe(t *testing.T) {
+	for what, unsent := range map[string]row{"lost": {lost: true, attempts: 1}, "expired": {expired: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			rows := due(1, 4)
+			rows[0].lost, rows[0].expired, rows[0].attempts = unsent.lost, unsent.expired, unsent.attempts
+			store := newTable(rows...)
+			store.health[1] = work.Health{Openings: 1, OpenUntil: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
+			var open, most atomic.Int32
+			once(t, t.Context(), store, options(16, func(context.Context, work.Claimed) work.Outcome {
+				most.Store(max(most.Load(), open.Add(1)))
+				defer open.Add(-1)
+				<-time.After(time.Second)
+				return work.Outcome{Class: work.Timeout}
+			}))
+			if most.Load() != 1 {
+				t.Errorf("%s: %d probes at once", what, most.Load())
+			}
+		})
 	}
 }
 

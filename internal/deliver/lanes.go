@@ -30,7 +30,7 @@ type lane struct {
 	mark        time.Time // the largest due time claimed since the last scan
 	dry         bool      // a claim since the last scan found less than it asked for
 	held        error     // why nothing is claimed for it in this run
-	retired     time.Time // when it came to be held by a fault that may pass; zero: it may not
+	retired     time.Time // when it came to be held
 	shut        time.Time // until then another worker is asking about its ticket
 	// Suspects, whose last attempt was lost, go one at a time: one that kills its worker
 	// must not take others with it again and again.

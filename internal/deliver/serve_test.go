@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,6 +215,70 @@ func TestServeForgivesAGuard(t *testing.T) {
 		<-time.After(retiredFor)
 		if sum := stop(); sum.Delivered != 3 || sum.Held != nil {
 			t.Errorf("summary %+v", sum)
+		}
+	})
+}
+
+// A worker that is taken out just before it asks for the shares of what has come in makes
+// itself known again, though it has no share that it could find that out with.
+func TestServeIsTakenOutBeforeItAsksForShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, wake := newTable(due(1, 1)...), make(chan struct{}, 1)
+		sent := make(chan int64, 10)
+		o := options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			sent <- c.DestinationID
+			return ok(ctx, c)
+		})
+		o.Wake = wake
+		stop := serving(t, store, o)
+		<-sent
+		synctest.Wait()
+		store.mu.Lock()
+		store.forget = 1
+		store.mu.Unlock()
+		store.add(due(2, 1)...)
+		wake <- struct{}{}
+		select {
+		case <-sent:
+		case <-time.After(time.Second):
+			t.Error("nothing was sent within a second")
+		}
+		stop()
+	})
+}
+
+// A destination that cannot be made ready is said to be held back, once, and is tried again:
+// what it lacks may have come.
+func TestServeMakesReadyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := make(chan int64, 10)
+		o := options(4, func(ctx context.Context, c work.Claimed) work.Outcome {
+			sent <- c.DestinationID
+			return ok(ctx, c)
+		})
+		var log strings.Builder // the handler writes one line at a time, and stop ends them
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		ready, made := o.Endpoint, time.Now().Add(3*time.Minute)
+		o.Endpoint = func(d work.Destination) (Endpoint, error) {
+			if d.ID == 1 && time.Now().Before(made) {
+				return Endpoint{}, errors.New("its key is missing")
+			}
+			return ready(d)
+		}
+		stop := serving(t, newTable(append(due(1, 1), due(2, 1)...)...), o)
+		if id := <-sent; id != 2 {
+			t.Fatalf("sent to destination %d", id)
+		}
+		select {
+		case <-sent:
+		case <-time.After(5 * time.Minute):
+			t.Error("it is held back for ever")
+		}
+		if sum := stop(); sum.Held != nil {
+			t.Errorf("held at the end: %v", sum.Held)
+		}
+		if n := strings.Count(log.String(), "its key is missing"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, log.String())
 		}
 	})
 }

@@ -68,7 +68,7 @@ func (r *run) reshare(ctx context.Context) error {
 	}
 	got, err := r.store.Shares(ctx, r.o.Owner, wants)
 	if errors.Is(err, work.ErrNoWorker) {
-		r.shares = shares{} // silent for too long: entered anew before the next claim
+		r.takenOut()
 		return nil
 	}
 	if err != nil {
@@ -81,6 +81,15 @@ func (r *run) reshare(ctx context.Context) error {
 		r.lanes.byID[s.DestinationID].room = s.Room
 	}
 	return nil
+}
+
+// takenOut notes that this run was silent for too long: the others have its shares, and
+// it has to enter anew before its next claim.
+func (r *run) takenOut() {
+	r.shares = shares{}
+	for _, la := range r.lanes.byID {
+		la.asked, la.room = false, 0
+	}
 }
 
 // leave gives up the shares. What could not be given up is found by the others.

@@ -17,12 +17,15 @@ type sharePlan struct {
 	unwanted     []int64
 	lower, raise shareChanges
 	rooms        map[int64]int // by destination: what it has, and after the changes what it got
+	most         map[int64]int // by destination: what it is to come down to, or up to
 }
 
-// newSharePlan compares what an owner wants with its own shares and the number of others
-// that share each destination.
-func newSharePlan(wants []work.Want, own []sharedRoom, rivals map[int64]int) *sharePlan {
-	p := &sharePlan{rooms: make(map[int64]int, len(wants))}
+// otherShares are those that others have of a destination.
+type otherShares struct{ rivals, taken int }
+
+// newSharePlan compares what an owner wants with its own shares and those of others.
+func newSharePlan(wants []work.Want, own []sharedRoom, others map[int64]otherShares) *sharePlan {
+	p := &sharePlan{rooms: make(map[int64]int, len(wants)), most: make(map[int64]int, len(wants))}
 	for _, h := range own {
 		p.rooms[h.DestinationID] = h.Room
 	}
@@ -30,12 +33,18 @@ func newSharePlan(wants []work.Want, own []sharedRoom, rivals map[int64]int) *sh
 	for _, w := range wants {
 		wanted[w.DestinationID] = true
 		room, has := p.rooms[w.DestinationID]
-		switch target := shareOf(w, rivals[w.DestinationID]); {
-		case room > target:
-			p.lower.add(w, target, room)
-			p.rooms[w.DestinationID] = target
-		case room < target || !has:
-			p.raise.add(w, target, room)
+		o := others[w.DestinationID]
+		equal := shareOf(w.Cap, o.rivals)
+		// The others may have more than they should where the cap has been lowered.
+		most := min(equal, max(0, w.Cap-o.taken))
+		p.most[w.DestinationID] = most
+		switch keep := max(most, w.Busy); {
+		case room > keep:
+			p.lower.add(w, keep, room)
+			p.rooms[w.DestinationID] = keep
+		case room < keep || !has:
+			p.raise.add(w, max(equal, w.Busy), room)
+			p.most[w.DestinationID] = equal
 		}
 	}
 	for _, h := range own {
@@ -46,17 +55,14 @@ func newSharePlan(wants []work.Want, own []sharedRoom, rivals map[int64]int) *sh
 	return p
 }
 
-// shareOf is an equal part of the cap, rounded up: whoever comes last gets what is left.
-// What a worker has in flight it cannot give up.
-func shareOf(w work.Want, rivals int) int {
-	return max(1, (w.Cap+rivals)/(rivals+1), w.Busy)
-}
+// shareOf is an equal part of a cap, rounded up: whoever comes last gets what is left.
+func shareOf(limit, rivals int) int { return max(1, (limit+rivals)/(rivals+1)) }
 
 // shares is the answer to wants.
 func (p *sharePlan) shares(wants []work.Want) []work.Share {
 	shares := make([]work.Share, len(wants))
 	for i, w := range wants {
-		shares[i] = work.Share{DestinationID: w.DestinationID, Room: p.rooms[w.DestinationID]}
+		shares[i] = work.Share{DestinationID: w.DestinationID, Room: min(p.rooms[w.DestinationID], p.most[w.DestinationID])}
 	}
 	return shares
 }

@@ -19,13 +19,13 @@ SELECT h.destination_id, h.room FROM whctl.shares h WHERE h.owner = $1 AND h.exp
 	unwantSQL = `
 DELETE FROM whctl.shares h WHERE h.owner = $1 AND h.expires_at IS NULL AND h.destination_id = ANY($2::bigint[])`
 
-	// How many others are there.
-	rivalsSQL = `
-SELECT w.id, l.rivals
+	// How many others are there, and how much of a cap they and the remains of the dead have.
+	othersSharesSQL = `
+SELECT w.id, l.rivals, l.taken
 FROM unnest($2::bigint[]) w(id)
-CROSS JOIN LATERAL (SELECT count(*) AS rivals FROM whctl.shares h
-                    WHERE h.destination_id = w.id AND h.owner <> $1 AND h.expires_at IS NULL) l
-WHERE l.rivals > 0
+CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE h.expires_at IS NULL) AS rivals, sum(h.room) AS taken FROM whctl.shares h
+                    WHERE h.destination_id = w.id AND h.owner <> $1 AND (h.expires_at IS NULL OR h.expires_at > now())) l
+WHERE l.taken IS NOT NULL
 ORDER BY w.id`
 
 	// The rows are there.
@@ -55,8 +55,9 @@ RETURNING h.destination_id, h.room`
 // Shares makes the owner's shares what it wants, as far as the others leave room, and
 // answers with the room at each, in the order of wants. The list is complete: shares that
 // it does not name are given up, and none stands in it twice. The caps are kept exactly: a share is lowered freely, and
-// raised only while nobody else can raise one of the same destination. An owner that was
-// taken out is work.ErrNoWorker.
+// raised only while nobody else can raise one of the same destination. One that is lowered
+// below what is in flight stands for that until it has ended; the answer is lower already,
+// so that nothing new takes its place. An owner that was taken out is work.ErrNoWorker.
 func (s *Store) Shares(ctx context.Context, owner string, wants []work.Want) ([]work.Share, error) {
 	var shares []work.Share
 	err := s.repeat(ctx, func(tx *sqlx.Tx) error {
@@ -99,18 +100,19 @@ func (s *Store) planShares(ctx context.Context, tx *sqlx.Tx, owner string, wants
 	if err := tx.SelectContext(ctx, &own, s.sql(ownSharesSQL), owner); err != nil {
 		return nil, err
 	}
-	var rivals []struct {
+	var there []struct {
 		DestinationID int64 `db:"id"`
 		Rivals        int   `db:"rivals"`
+		Taken         int   `db:"taken"`
 	}
 	if len(ids) > 0 {
-		if err := tx.SelectContext(ctx, &rivals, s.sql(rivalsSQL), owner, pq.Array(ids)); err != nil {
+		if err := tx.SelectContext(ctx, &there, s.sql(othersSharesSQL), owner, pq.Array(ids)); err != nil {
 			return nil, err
 		}
 	}
-	others := make(map[int64]int, len(rivals))
-	for _, r := range rivals {
-		others[r.DestinationID] = r.Rivals
+	others := make(map[int64]otherShares, len(there))
+	for _, o := range there {
+		others[o.DestinationID] = otherShares{rivals: o.Rivals, taken: o.Taken}
 	}
 	return newSharePlan(wants, own, others), nil
 }

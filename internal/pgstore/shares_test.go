@@ -41,6 +41,12 @@ func (s *sharing) share(w *worker, limit, busy int) int {
 	return got[0].Room
 }
 
+// kept is the room that stands for a worker in the table.
+func (s *sharing) kept(w *worker) int {
+	s.Helper()
+	return int(testbed.QueryInt(s.T, s.d, `SELECT room FROM whctl.shares WHERE owner = $1 AND destination_id = $2`, w.owner, s.ids[0]))
+}
+
 func (s *sharing) worker(label string) *worker {
 	w := newWorker(s.T, s.d, label)
 	w.beat()
@@ -60,9 +66,11 @@ func TestSharesOfOneDestination(t *testing.T) {
 	s.want("alone", s.share(a, 9, 0), 9)
 	s.want("again", s.share(a, 9, 9), 9)
 	s.want("b comes, nothing is free", s.share(b, 9, 0), 0)
-	s.want("a keeps what is in flight", s.share(a, 9, 7), 7)
+	s.want("a comes down to its half", s.share(a, 9, 7), 5)
+	s.want("a keeps what is in flight", s.kept(a), 7)
 	s.want("b gets the rest", s.share(b, 9, 0), 2)
 	s.want("a is down to its half", s.share(a, 9, 3), 5)
+	s.want("a has its half", s.kept(a), 5)
 	s.want("b gets more", s.share(b, 9, 2), 4)
 	s.want("c comes", s.share(c, 9, 0), 0)
 	s.want("a has a third", s.share(a, 9, 1), 3)
@@ -73,9 +81,35 @@ func TestSharesOfOneDestination(t *testing.T) {
 	}
 	s.want("b without a", s.share(b, 9, 0), 5)
 	s.want("c without a", s.share(c, 9, 0), 4)
-	s.want("c when the cap is lowered", s.share(c, 2, 0), 1)
+	s.want("c when the cap is lowered, b has it all", s.share(c, 2, 0), 0)
 	s.want("b when the cap is lowered", s.share(b, 2, 0), 1)
-	s.want("a, too late for a cap of 2", s.share(a, 2, 0), 0)
+	s.want("a gets what is left of 2", s.share(a, 2, 0), 1)
+	s.want("c, too late", s.share(c, 2, 0), 0)
+}
+
+// A cap that is lowered below the number of workers, or to where equal parts rounded up
+// are too much, is kept once what is in flight has ended; and it is used up.
+func TestSharesWhenACapIsLoweredUnderAll(t *testing.T) {
+	for _, limit := range []int{1, 2, 4, 5} {
+		s := newSharing(t, 1)
+		workers := []*worker{s.worker("a"), s.worker("b"), s.worker("c")}
+		for range 3 {
+			for _, w := range workers {
+				s.share(w, 9, 0)
+			}
+		}
+		s.want("before", int(testbed.QueryInt(t, s.d, `SELECT sum(room) FROM whctl.shares`)), 9)
+		for _, w := range workers {
+			s.share(w, limit, 3)
+		}
+		s.want("what is in flight", int(testbed.QueryInt(t, s.d, `SELECT sum(room) FROM whctl.shares`)), 9)
+		for range 2 {
+			for _, w := range workers {
+				s.share(w, limit, 0)
+			}
+		}
+		s.want(fmt.Sprint("lowered to ", limit), int(testbed.QueryInt(t, s.d, `SELECT sum(room) FROM whctl.shares`)), limit)
+	}
 }
 
 // What is in flight at a worker that is gone counts until its leases end; a worker that
@@ -90,7 +124,8 @@ func TestSharesBesideRemains(t *testing.T) {
 	b.beat()
 	s.want("beside the remains", s.share(b, 8, 0), 3)
 	a.beat()
-	s.want("who comes back has in flight", s.share(a, 8, 5), 5)
+	s.want("who comes back", s.share(a, 8, 5), 4)
+	s.want("who comes back has in flight", s.kept(a), 5)
 	if n := testbed.QueryInt(t, s.d, `SELECT count(*) FROM whctl.shares WHERE expires_at IS NOT NULL`); n != 0 {
 		t.Errorf("%d remains are left", n)
 	}

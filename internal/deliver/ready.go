@@ -1,0 +1,61 @@
+package deliver
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/whctl/internal/policy"
+	"example.com/whctl/internal/work"
+)
+
+// retiredFor is how long a worker that stays leaves a destination alone that could not be
+// made ready, or after a fault of its guard or of reading its payload.
+const retiredFor = 30 * time.Second
+
+// refresh makes a lane's endpoint ready where its destination is new or has changed, and
+// in a worker that stays also from time to time where it is held by a fault.
+func (r *run) refresh(la *lane, d work.Destination) {
+	again := r.serve && la.held != nil && time.Since(la.retired) >= retiredFor
+	if la.to != nil && la.destination.ID == d.ID && la.destination.UpdatedAt.Equal(d.UpdatedAt) && !again {
+		return
+	}
+	la.destination = d
+	to, err := r.o.Endpoint(d)
+	if err == nil {
+		err = ownLimits(&to, d)
+	}
+	if err != nil {
+		r.cannotMake(la, err)
+	}
+	la.held = err
+	if err != nil && la.to != nil {
+		return // those in flight go on with what they began with
+	}
+	la.to = &to
+	la.asked = false
+}
+
+// cannotMake notes that a destination cannot be made ready. A worker that stays says so
+// where that is news; the summary of a run does.
+func (r *run) cannotMake(la *lane, err error) {
+	la.retired = time.Now()
+	if r.serve && (la.held == nil || la.held.Error() != err.Error()) {
+		r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", err)
+	}
+}
+
+// ownLimits puts the limits that a destination has itself in the place of its policy's.
+func ownLimits(to *Endpoint, d work.Destination) error {
+	if d.MaxInFlight > 0 {
+		to.Policy.MaxInFlight = d.MaxInFlight
+	}
+	if d.Rate == "" {
+		return nil
+	}
+	rate, err := policy.ParseRate(d.Rate)
+	if err != nil {
+		return fmt.Errorf("rate: %w", err)
+	}
+	to.Policy.Rate = rate
+	return nil
+}
