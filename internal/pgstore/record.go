@@ -15,7 +15,7 @@ import (
 // changes nothing and inserts nothing. move is a work.Move; class 0 (cancelled, given
 // back) takes the count of the attempt back and writes none. An array may be shorter than
 // the ids: what is not there is nothing, and the worker is $1. Answers with the places of
-// the results that the fence refused.
+// the results that the fence refused; where it refused none, it does not look for them.
 const recordSQL = `
 WITH r AS MATERIALIZED (
   SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
@@ -34,15 +34,16 @@ f AS (
       lease_owner = NULL, lease_expires_at = NULL, attempt_id = NULL
   FROM r
   WHERE d.id = r.id AND d.lease_owner = $1 AND d.attempt_id = r.attempt_id AND d.state = 0
-  RETURNING d.id, d.generation, d.attempts, d.started_at, r.n),
+  RETURNING d.id, d.generation, d.attempts, d.started_at, r.n, r.attempt_id, r.latency_us, r.class, r.status, r.worker, r.message, r.excerpt),
 a AS (
   INSERT INTO whctl.attempts (delivery_id, attempt_id, started_at, latency_us, generation, attempt, class, status, worker, message, excerpt)
-  SELECT f.id, r.attempt_id, f.started_at, nullif(r.latency_us, 0), f.generation, f.attempts, r.class, nullif(r.status, 0),
-         coalesce(nullif(r.worker, ''), $1), nullif(r.message, ''), nullif(r.excerpt, '')
+  SELECT f.id, f.attempt_id, f.started_at, nullif(f.latency_us, 0), f.generation, f.attempts, f.class, nullif(f.status, 0),
+         coalesce(nullif(f.worker, ''), $1), nullif(f.message, ''), nullif(f.excerpt, '')
   FROM f
-  JOIN r ON r.n = f.n
-  WHERE r.class <> 0)
-SELECT r.n FROM r WHERE NOT EXISTS (SELECT FROM f WHERE f.n = r.n) ORDER BY r.n`
+  WHERE f.class <> 0)
+SELECT r.n FROM r
+WHERE (SELECT count(*) FROM f) < cardinality($2) AND NOT EXISTS (SELECT FROM f WHERE f.n = r.n)
+ORDER BY r.n`
 
 // Record writes a group of results and says what became of each, in their order. It
 // may be repeated after an error: what was written stays as it is.

@@ -16,10 +16,11 @@ const lookEvery = 10 * time.Millisecond
 
 // Ended is a program that has ended.
 type Ended struct {
-	Out  []byte
-	CPU  time.Duration
-	Peak int64 // resident size, in bytes
-	Code int   // its exit status; -1: a signal
+	Out   []byte
+	Began time.Time // right before its exec
+	CPU   time.Duration
+	Peak  int64 // resident size, in bytes
+	Code  int   // its exit status; -1: a signal
 }
 
 // Run runs a program to its end. One that ends with another status than 0 is an error
@@ -27,6 +28,7 @@ type Ended struct {
 func Run(cmd *exec.Cmd) (Ended, error) {
 	var out, words bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &words
+	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return Ended{}, err
 	}
@@ -42,7 +44,7 @@ func Run(cmd *exec.Cmd) (Ended, error) {
 			continue
 		case err := <-done:
 			s := cmd.ProcessState
-			e := Ended{Out: out.Bytes(), CPU: s.UserTime() + s.SystemTime(), Peak: peak, Code: s.ExitCode()}
+			e := Ended{Out: out.Bytes(), Began: began, CPU: s.UserTime() + s.SystemTime(), Peak: peak, Code: s.ExitCode()}
 			if err != nil && !s.Success() { // one that was stopped by its context and ended with 0 is none
 				return e, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(words.Bytes()))
 			}
