@@ -164,6 +164,23 @@ func TestASlowRateEndsTheRun(t *testing.T) {
 	})
 }
 
+// Where another worker holds on to a ticket, a run asks again, but neither without pause
+// nor for ever.
+func TestATicketThatIsNeverFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 20)...)
+		store.locked = true
+		o := with(options(64, ok), func(p *policy.Policy) { p.Rate = policy.Rate{N: 20, Per: time.Second} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		sum := once(t, ctx, store, o)
+		if took := time.Since(start); sum.StoppedBy != Drained || took < time.Second || took > 2*shareWait || store.claims > 150 {
+			t.Errorf("after %s and %d claims: %+v", took, store.claims, sum)
+		}
+	})
+}
+
 // Where others use up a destination's cap, a run waits until they give some away.
 func TestWaitsForAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -63,7 +63,7 @@ func (r *run) lull(la *lane, now time.Time) (time.Duration, bool) {
 		return never, la.busy == 0 && time.Since(r.claimed) < shareWait
 	}
 	if shut := la.shut.Sub(now); shut > 0 {
-		return shut, true
+		return shut, time.Since(r.claimed) < shareWait
 	}
 	a := la.to.Policy.Admit(la.health, now)
 	if a.Until.IsZero() {
