@@ -254,3 +254,16 @@ func TestLimitsOfTheDestinationComeFirst(t *testing.T) {
 		t.Error("a rate that cannot be read holds nothing back")
 	}
 }
+
+// What came to be open between the look at the lanes and the question how long to wait is
+// no reason to end.
+func TestALaneThatHasJustOpenedIsWaitedFor(t *testing.T) {
+	r := &run{o: options(4, ok)}
+	r.clock.set(time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC))
+	to := Endpoint{Policy: policy.Default()}
+	to.Policy.Rate = policy.Rate{N: 1, Per: time.Second}
+	r.lanes.order = []*lane{{to: &to, room: 1, health: work.Health{NextSlot: r.clock.asOf}}}
+	if wait, worthwhile := r.next(); wait > time.Millisecond || !worthwhile {
+		t.Errorf("wait %s, worthwhile %t", wait, worthwhile)
+	}
+}

@@ -66,7 +66,10 @@ func (r *run) lull(la *lane, now time.Time) (time.Duration, bool) {
 		return shut, time.Since(r.claimed) < shareWait
 	}
 	a := la.to.Policy.Admit(la.health, now)
-	if a.Until.IsZero() {
+	switch {
+	case a.Room > 0: // since this turn looked
+		return 0, true
+	case a.Until.IsZero():
 		return never, false
 	}
 	wait := a.Until.Sub(now)
