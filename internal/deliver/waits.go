@@ -41,15 +41,16 @@ func (r *run) stale() bool {
 func (r *run) next() (wait time.Duration, worthwhile bool) {
 	now := r.clock.now()
 	wait = never
+	look := noticeShare*r.lanes.cost - time.Since(r.lanes.scanned) // a worker does not look before
 	if r.serve && !r.nextDue.IsZero() {
-		wait = r.nextDue.Sub(now)
+		wait = max(r.nextDue.Sub(now), look)
 	}
 	for _, la := range r.lanes.order {
 		d, ok := r.lull(la, now)
 		wait, worthwhile = min(wait, d), worthwhile || ok
 	}
 	if r.lanes.moved {
-		wait = min(wait, noticeShare*r.lanes.cost)
+		wait = min(wait, look)
 	}
 	return max(wait, time.Millisecond), worthwhile
 }
@@ -104,7 +105,7 @@ func (o *outage) over(r *run) {
 	o.tries = 0
 }
 
-// pause waits before the database is tried again, and goes on settling.
+// pause waits before the database is tried again.
 func (r *run) pause(ctx context.Context) {
 	t := time.NewTimer(min(time.Duration(r.outage.tries)*time.Second, outageWait))
 	defer t.Stop()
