@@ -139,6 +139,7 @@ func (r *run) noteClaim(asks []work.Ask, admitted map[int64]int, result work.Cla
 				r.turnedAway(la, result)
 				continue
 			}
+			la.turned = 0
 		}
 		if a.Suspects {
 			la.suspects, la.suspectBusy = n == room, n == room
@@ -151,13 +152,21 @@ func (r *run) noteClaim(asks []work.Ask, admitted map[int64]int, result work.Cla
 // turnedAway notes that a ticket was good for nothing. Where the destination's health
 // says why, the lane waits for as long as that says; else another worker was asking.
 func (r *run) turnedAway(la *lane, result work.ClaimResult) {
-	if !slices.ContainsFunc(result.Health, func(h work.Health) bool { return h.DestinationID == la.destination.ID }) {
-		la.shut = r.clock.now().Add(shutFor + time.Duration(r.o.Random()*float64(shutFor)))
+	if slices.ContainsFunc(result.Health, func(h work.Health) bool { return h.DestinationID == la.destination.ID }) {
+		la.turned = 0
+		return
 	}
+	wait := min(shutFor<<la.turned, shutMax)
+	la.turned = min(la.turned+1, 10)
+	la.shut = r.clock.now().Add(wait + time.Duration(r.o.Random()*float64(wait)))
 }
 
-// shutFor is how long a run waits at least for another that asks about the same ticket.
-const shutFor = 3 * time.Millisecond
+const (
+	// shutFor is how long a run waits at least for another that asks about the same
+	// ticket; twice as long each time, up to shutMax, for one that may stand still.
+	shutFor = 3 * time.Millisecond
+	shutMax = 100 * time.Millisecond
+)
 
 // scan looks who has work, and forgets the marks.
 func (r *run) scan(ctx context.Context) error {

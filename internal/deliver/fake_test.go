@@ -33,8 +33,9 @@ type table struct {
 	beats    int
 	rooms    map[int64]int // shares smaller than the cap
 	health   map[int64]work.Health
-	left     int // how often the worker left
-	forget   int // how often more the worker is taken out before it asks for shares
+	left     int  // how often the worker left
+	locked   bool // another worker is asking about every ticket
+	forget   int  // how often more the worker is taken out before it asks for shares
 }
 
 type row struct {
@@ -179,6 +180,9 @@ func (t *table) Claim(ctx context.Context, r work.ClaimRequest) (work.ClaimResul
 	for _, a := range r.Asks {
 		room := a.Room
 		h := t.of(a.DestinationID)
+		if a.Ticket && t.locked {
+			continue
+		}
 		if a.Ticket {
 			room = r.Admit(t.asOf(), h, room)
 		} else if !h.Pause.At.IsZero() || h.Openings > 0 || h.HeldUntil.After(t.asOf()) {

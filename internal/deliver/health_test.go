@@ -164,6 +164,23 @@ func TestASlowRateEndsTheRun(t *testing.T) {
 	})
 }
 
+// Where another worker holds on to a ticket, a run asks again, but neither without pause
+// nor for ever.
+func TestATicketThatIsNeverFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 20)...)
+		store.locked = true
+		o := with(options(64, ok), func(p *policy.Policy) { p.Rate = policy.Rate{N: 20, Per: time.Second} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		sum := once(t, ctx, store, o)
+		if took := time.Since(start); sum.StoppedBy != Drained || took < time.Second || took > 2*shareWait || store.claims > 150 {
+			t.Errorf("after %s and %d claims: %+v", took, store.claims, sum)
+		}
+	})
+}
+
 // Where others use up a destination's cap, a run waits until they give some away.
 func TestWaitsForAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -235,5 +252,18 @@ func TestLimitsOfTheDestinationComeFirst(t *testing.T) {
 	r.refresh(la, work.Destination{ID: 1, Rate: "fast", UpdatedAt: time.Unix(1, 0)})
 	if la.held == nil {
 		t.Error("a rate that cannot be read holds nothing back")
+	}
+}
+
+// What came to be open between the look at the lanes and the question how long to wait is
+// no reason to end.
+func TestALaneThatHasJustOpenedIsWaitedFor(t *testing.T) {
+	r := &run{o: options(4, ok)}
+	r.clock.set(time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC))
+	to := Endpoint{Policy: policy.Default()}
+	to.Policy.Rate = policy.Rate{N: 1, Per: time.Second}
+	r.lanes.order = []*lane{{to: &to, room: 1, health: work.Health{NextSlot: r.clock.asOf}}}
+	if wait, worthwhile := r.next(); wait > time.Millisecond || !worthwhile {
+		t.Errorf("wait %s, worthwhile %t", wait, worthwhile)
 	}
 }

@@ -32,6 +32,7 @@ type lane struct {
 	held        error     // why nothing is claimed for it in this run
 	retired     time.Time // when it came to be held
 	shut        time.Time // until then another worker is asking about its ticket
+	turned      int       // how often in a row that was so
 	// Suspects, whose last attempt was lost, go one at a time: one that kills its worker
 	// must not take others with it again and again.
 	suspects    bool // there may be some

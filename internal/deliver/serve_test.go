@@ -282,3 +282,18 @@ func TestServeMakesReadyAgain(t *testing.T) {
 		}
 	})
 }
+
+// Where looking is dear, what has become due is waited for until the worker may look again,
+// and not asked about each millisecond.
+func TestServeSleepsUntilItMayLook(t *testing.T) {
+	r := &run{o: options(4, ok), serve: true}
+	r.clock.set(time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC))
+	r.nextDue = r.clock.asOf.Add(-time.Second)
+	r.lanes.scanned, r.lanes.cost = time.Now().Add(-time.Minute), time.Minute
+	for _, moved := range []bool{false, true} {
+		r.lanes.moved = moved
+		if wait, _ := r.next(); wait < 3*time.Minute || wait > 4*time.Minute {
+			t.Errorf("moved %t: wait %s", moved, wait)
+		}
+	}
+}

@@ -62,8 +62,7 @@ func (r *run) reshare(ctx context.Context) error {
 	var wants []work.Want
 	for id, la := range r.lanes.byID {
 		if la.asked {
-			limit := la.to.Policy.MaxInFlight
-			wants = append(wants, work.Want{DestinationID: id, Cap: limit, Most: min(limit, r.o.Places), Busy: la.busy})
+			wants = append(wants, work.Want{DestinationID: id, Cap: la.to.Policy.MaxInFlight, Busy: la.busy})
 		}
 	}
 	got, err := r.store.Shares(ctx, r.o.Owner, wants)

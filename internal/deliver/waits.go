@@ -41,15 +41,16 @@ func (r *run) stale() bool {
 func (r *run) next() (wait time.Duration, worthwhile bool) {
 	now := r.clock.now()
 	wait = never
+	look := noticeShare*r.lanes.cost - time.Since(r.lanes.scanned) // a worker does not look before
 	if r.serve && !r.nextDue.IsZero() {
-		wait = r.nextDue.Sub(now)
+		wait = max(r.nextDue.Sub(now), look)
 	}
 	for _, la := range r.lanes.order {
 		d, ok := r.lull(la, now)
 		wait, worthwhile = min(wait, d), worthwhile || ok
 	}
 	if r.lanes.moved {
-		wait = min(wait, noticeShare*r.lanes.cost)
+		wait = min(wait, look)
 	}
 	return max(wait, time.Millisecond), worthwhile
 }
@@ -63,10 +64,13 @@ func (r *run) lull(la *lane, now time.Time) (time.Duration, bool) {
 		return never, la.busy == 0 && time.Since(r.claimed) < shareWait
 	}
 	if shut := la.shut.Sub(now); shut > 0 {
-		return shut, true
+		return shut, time.Since(r.claimed) < shareWait
 	}
 	a := la.to.Policy.Admit(la.health, now)
-	if a.Until.IsZero() {
+	switch {
+	case a.Room > 0: // since this turn looked
+		return 0, true
+	case a.Until.IsZero():
 		return never, false
 	}
 	wait := a.Until.Sub(now)
@@ -101,7 +105,7 @@ func (o *outage) over(r *run) {
 	o.tries = 0
 }
 
-// pause waits before the database is tried again, and goes on settling.
+// pause waits before the database is tried again.
 func (r *run) pause(ctx context.Context) {
 	t := time.NewTimer(min(time.Duration(r.outage.tries)*time.Second, outageWait))
 	defer t.Stop()

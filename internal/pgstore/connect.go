@@ -46,14 +46,20 @@ type Store struct {
 	known atomic.Bool
 }
 
+// idleWithin is how long a transaction may stand still between two statements. What it has
+// locked (a destination's health, a worker) may hold up every other worker; without a bound
+// one that was stopped, or whose link is gone, would do so until the server notices: hours.
+const idleWithin = 5 * time.Second
+
 // txSettings are made in every transaction: as start-up parameters a pooler would refuse
 // them. Statements here are short however dear the planner thinks them, so compiling
-// them first only costs. SET takes no parameters; the number is ours.
+// them first only costs. SET takes no parameters; the numbers are ours.
 func txSettings(statementTimeout time.Duration) string {
-	if statementTimeout <= 0 {
-		return "SET LOCAL jit = off"
+	settings := fmt.Sprintf("SET LOCAL jit = off; SET LOCAL idle_in_transaction_session_timeout = %d", idleWithin.Milliseconds())
+	if statementTimeout > 0 {
+		settings += fmt.Sprintf("; SET LOCAL statement_timeout = %d", statementTimeout.Milliseconds())
 	}
-	return fmt.Sprintf("SET LOCAL jit = off; SET LOCAL statement_timeout = %d", statementTimeout.Milliseconds())
+	return settings
 }
 
 // Open connects to the database, trying for a few seconds where nothing answers.

@@ -53,12 +53,18 @@ func (s *Store) Enqueue(ctx context.Context, orders []work.Order) ([]work.Receip
 // errDrop ends a transaction that is not to be kept.
 var errDrop = errors.New("not to be kept")
 
+// A stream may be silent for longer than a transaction may stand still (idleWithin).
+const standStillSQL = `SET LOCAL idle_in_transaction_session_timeout TO DEFAULT`
+
 // EnqueueAll runs f in one transaction, in which put is Enqueue. It is kept only where
 // f says so. It is never run twice, for f may read from a stream: a lost race is an
 // error, and so is an unanswered COMMIT whose transaction the server does not have.
 func (s *Store) EnqueueAll(ctx context.Context, f func(put func([]work.Order) ([]work.Receipt, error)) (bool, error)) error {
 	var id string
 	err := s.once(ctx, nil, func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, standStillSQL); err != nil {
+			return err
+		}
 		if err := tx.GetContext(ctx, &id, transactionIDSQL); err != nil {
 			return err
 		}

@@ -190,3 +190,26 @@ func TestEnqueueByFunction(t *testing.T) {
 	}
 	testbed.Check(t, d)
 }
+
+// What is enqueued from a stream may wait for it, where any other transaction may not.
+func TestEnqueueAllMayStandStill(t *testing.T) {
+	d := testbed.DB(t)
+	link := testbed.Proxy(t, d.URL)
+	p := newProducer(t, d, link.URL(d.URL))
+	heard := overhear(link)
+	err := p.store.EnqueueAll(t.Context(), func(func([]work.Order) ([]work.Receipt, error)) (bool, error) {
+		var last string
+		for _, request := range heard.since() {
+			if _, value, set := strings.Cut(request, "SET LOCAL idle_in_transaction_session_timeout"); set {
+				last = value
+			}
+		}
+		if !strings.HasPrefix(last, " TO DEFAULT") {
+			t.Errorf("it may stand still for%q", last)
+		}
+		return false, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

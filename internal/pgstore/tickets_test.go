@@ -274,3 +274,38 @@ WHERE (h.paused_at IS NOT NULL OR h.open_until IS NOT NULL OR h.held_until IS NO
 		t.Errorf("no %s in:\n%s", want, plan)
 	}
 }
+
+// A worker that stands still in the middle of a claim (it was stopped, its link is gone)
+// must not hold up the others for as long as it likes.
+func TestAClaimThatStandsStillLetsGo(t *testing.T) {
+	t.Parallel()
+	d := testbed.DB(t)
+	d.Destination(t, "r", "https://r.example/")
+	d.Enqueue(t, "r", "s", `{}`)
+	a, b := newWorker(t, d, "a"), newWorker(t, d, "b")
+	a.beat()
+	id := survey(t, a.store)[0].ID
+	claiming, goOn := make(chan struct{}), make(chan struct{})
+	var stood sync.Once
+	r := asking(a, work.Ask{DestinationID: id, Room: 1, Lease: time.Minute, Ticket: true})
+	r.Admit = func(time.Time, work.Health, int) int {
+		stood.Do(func() {
+			close(claiming)
+			<-goOn
+		})
+		return 1
+	}
+	r.Spend = func(_ time.Time, h work.Health, _ int) work.Health { return h }
+	claimed := make(chan work.ClaimResult)
+	go func() { claimed <- a.take(r) }()
+	<-claiming
+	began := time.Now()
+	_, err := b.store.Judge(t.Context(), []work.Trial{{DestinationID: id}}, func(_ time.Time, h work.Health, _ work.Trial) work.Health { return h })
+	if err != nil {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	close(goOn)
+	if got := <-claimed; len(got.Claimed) != 1 {
+		t.Errorf("who stood still claimed %+v afterwards", got)
+	}
+}

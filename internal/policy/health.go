@@ -17,6 +17,9 @@ const (
 	// burstFor is how much of a rate may begin at the same instant, so that a high rate
 	// does not need a claim for each delivery.
 	burstFor = 20 * time.Millisecond
+	// askedLate is more than what lies between the beginning of a transaction, which is its
+	// instant, and its question.
+	askedLate = 10 * time.Second
 )
 
 // Admission says how many deliveries to a destination may begin now.
@@ -72,7 +75,7 @@ func (p Policy) Spend(h work.Health, asOf time.Time, taken int) work.Health {
 		h.ProbeUntil = asOf.Add(p.Lease)
 	}
 	if p.Rate.N > 0 {
-		h.NextSlot = latest(h.NextSlot, asOf).Add(time.Duration(taken) * p.Rate.interval())
+		h.NextSlot = p.Rate.base(h.NextSlot, asOf).Add(time.Duration(taken) * p.Rate.interval())
 	}
 	return h
 }
@@ -95,12 +98,21 @@ func (r Rate) ahead() time.Duration { return time.Duration(r.burst()-1) * r.inte
 // slots is how many may begin at asOf. It is the generic cell rate algorithm (ITU-T
 // I.371), whose one number makes a token bucket that fits into one column.
 func (r Rate) slots(next, asOf time.Time) int {
-	base := latest(next, asOf)
+	base := r.base(next, asOf)
 	ahead := asOf.Add(r.ahead()).Sub(base)
 	if ahead < 0 {
 		return 0
 	}
 	return int(ahead/r.interval()) + 1
+}
+
+// base is when the next may begin at the earliest. One further off than this rate ever puts
+// it comes from a slower rate that was in force before, of up to an hour, and says nothing.
+func (r Rate) base(next, asOf time.Time) time.Time {
+	if next.Sub(asOf) > time.Duration(r.burst())*r.interval()+askedLate {
+		return asOf
+	}
+	return latest(next, asOf)
 }
 
 func latest(a, b time.Time) time.Time {

@@ -208,3 +208,24 @@ func TestRetryAfterHoldsTheDestination(t *testing.T) {
 		t.Errorf("a shorter wish cut a longer one short: %s", h.HeldUntil)
 	}
 }
+
+// Where a rate is raised, what the slower one had put off is not waited for.
+func TestARaisedRate(t *testing.T) {
+	at := time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)
+	slow, fast := policy.Default(), policy.Default()
+	slow.Rate, fast.Rate = policy.Rate{1, time.Hour}, policy.Rate{10, time.Second}
+	h := slow.Spend(work.Health{}, at, 1)
+	if a := slow.Admit(h, at.Add(59*time.Minute)); a.Hold != work.HoldRate {
+		t.Errorf("by the slow rate: %+v", a)
+	}
+	if a := fast.Admit(h, at); a.Room != 1 {
+		t.Errorf("by the fast rate: %+v", a)
+	}
+	if h = fast.Spend(h, at, 1); !h.NextSlot.Equal(at.Add(100 * time.Millisecond)) {
+		t.Errorf("the next slot is %s", h.NextSlot)
+	}
+	// A transaction that began earlier and asks later.
+	if a := fast.Admit(h, at.Add(-5*time.Second)); a.Hold != work.HoldRate {
+		t.Errorf("by an older clock: %+v", a)
+	}
+}

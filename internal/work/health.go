@@ -64,7 +64,6 @@ type Survey struct {
 type Want struct {
 	DestinationID int64
 	Cap           int // of all workers together
-	Most          int // what this worker could use
 	Busy          int // what this worker has in flight
 }
 
