@@ -15,7 +15,7 @@ import (
 // keepUp does what is due by the clock: telling the others that this run is there,
 // looking who has work, and counting it.
 func (r *run) keepUp(ctx context.Context) error {
-	if r.shares.entered && time.Since(r.shares.beaten) >= beatAfter {
+	if r.shares.entered && r.shares.beatIn() <= 0 {
 		if err := r.beat(ctx, r.shares.waiting && r.busy == 0); err != nil {
 			return err
 		}

@@ -196,7 +196,7 @@ func (r *run) patience(brief bool) time.Duration {
 		d = claimWait
 	}
 	if r.shares.entered {
-		d = min(d, max(time.Millisecond, beatAfter-time.Since(r.shares.beaten)))
+		d = min(d, max(time.Millisecond, r.shares.beatIn()))
 	}
 	if r.o.MaxTime > 0 {
 		d = min(d, max(time.Millisecond, r.o.MaxTime-time.Since(r.begun)))

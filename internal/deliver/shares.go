@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// beatAfter is how often a run tells the others that it is there.
-	beatAfter = 500 * time.Millisecond
+	// beatAfter is how often a run tells the others that it is there, idleBeatAfter how
+	// often one that waits does; pgstore takes it for gone after three seconds.
+	beatAfter     = 500 * time.Millisecond
+	idleBeatAfter = time.Second
 	// shareWait is how long a run waits for a share of a destination that others use up:
 	// within it they give some of theirs away or, being dead, are found to be.
 	shareWait = 6 * time.Second
@@ -23,6 +25,15 @@ type shares struct {
 	rivals  bool // there are others
 	waiting bool // the others know that this run waits to be woken
 	beaten  time.Time
+}
+
+// beatIn is how long it is until the next beat.
+func (s shares) beatIn() time.Duration {
+	every := beatAfter
+	if s.waiting {
+		every = idleBeatAfter
+	}
+	return every - time.Since(s.beaten)
 }
 
 // beat tells the others that this run is there, and takes its shares anew where they may
