@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// backlogWithin bounds a count of what is due.
+	// backlogWithin bounds a count of what is due at the end of a run, and countWithin one
+	// of a worker, which stands still meanwhile: it must not seem to be gone.
 	backlogWithin = 5 * time.Second
+	countWithin   = time.Second
 	// backlogEvery is how often a worker counts, for its observer.
 	backlogEvery = 15 * time.Second
 )
@@ -17,7 +19,7 @@ const (
 // countBacklog completes the summary with what is left. A run that did its work does
 // not fail over a count: without one, the numbers stay unknown.
 func (r *run) countBacklog(ctx context.Context, sum *Summary) {
-	left, ok := r.backlog(ctx)
+	left, ok := r.backlog(ctx, backlogWithin)
 	if !ok {
 		return
 	}
@@ -35,8 +37,8 @@ func (r *run) countBacklog(ctx context.Context, sum *Summary) {
 }
 
 // backlog counts what is due of the destinations that this run is for, and tells it.
-func (r *run) backlog(ctx context.Context) ([]work.Backlog, bool) {
-	ctx, cancel := context.WithTimeout(ctx, backlogWithin)
+func (r *run) backlog(ctx context.Context, within time.Duration) ([]work.Backlog, bool) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	all, err := r.store.Backlog(ctx)
 	if err != nil {
@@ -79,6 +81,6 @@ func (r *run) observeBacklog(ctx context.Context) {
 		return
 	}
 	began := time.Now()
-	r.backlog(ctx)
+	r.backlog(ctx, countWithin)
 	r.counted, r.countCost = time.Now(), time.Since(began)
 }

@@ -34,6 +34,8 @@ type table struct {
 	rooms    map[int64]int // shares smaller than the cap
 	health   map[int64]work.Health
 	left     int  // how often the worker left
+	endless  bool // what is due cannot be counted in time
+	beats    []time.Time
 	locked   bool // another worker is asking about every ticket
 	forget   int  // how often more the worker is taken out before it asks for shares
 }
@@ -117,6 +119,7 @@ func (t *table) Beat(_ context.Context, _ string, waiting bool) (int, bool, erro
 	t.beats++
 	known := t.known
 	t.known = true
+	t.beats = append(t.beats, time.Now())
 	return t.others, known, t.failing("beat")
 }
 
@@ -262,7 +265,11 @@ func (t *table) Record(_ context.Context, _ string, results []work.Result) ([]wo
 	return make([]work.Fate, len(results)), nil
 }
 
-func (t *table) Backlog(context.Context) ([]work.Backlog, error) {
+func (t *table) Backlog(ctx context.Context) ([]work.Backlog, error) {
+	if t.endless {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := map[int64]int64{}

@@ -297,3 +297,25 @@ func TestServeSleepsUntilItMayLook(t *testing.T) {
 		}
 	}
 }
+
+// A worker that counts what is due for its observer is not silent meanwhile for so long
+// that the others take it for gone.
+func TestServeIsNotSilentWhileItCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 1)...)
+		store.endless = true
+		o := options(4, ok)
+		o.Observe = unobserved{}
+		stop := serving(t, store, o)
+		<-time.After(10 * time.Minute)
+		stop()
+		for i := 1; i < len(store.beats); i++ {
+			if gap := store.beats[i].Sub(store.beats[i-1]); gap > 2*time.Second {
+				t.Errorf("silent for %s", gap)
+			}
+		}
+		if len(store.beats) < 600 {
+			t.Errorf("%d beats in ten minutes", len(store.beats))
+		}
+	})
+}

@@ -168,7 +168,7 @@ func (p Policy) failed(h work.Health, asOf time.Time, o work.Outcome, probe bool
 	switch {
 	case p.Circuit.Failures == 0:
 		h.Openings, h.OpenUntil, h.ProbeUntil = 0, time.Time{}, time.Time{}
-	case probe, h.Openings == 0 && h.Failures >= p.Circuit.Failures:
+	case probe && h.Openings > 0, h.Openings == 0 && h.Failures >= p.Circuit.Failures:
 		h.Openings = min(h.Openings+1, math.MaxInt32)
 		rest := Backoff{Kind: Exponential, Base: p.Circuit.OpenFor, Cap: p.Circuit.OpenMax}
 		h.OpenUntil, h.ProbeUntil = asOf.Add(rest.Wait(h.Openings, 0)), time.Time{}

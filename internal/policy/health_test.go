@@ -146,6 +146,9 @@ func TestCircuit(t *testing.T) {
 			t.Errorf("a probe that was answered %d: %+v", o.Status, got)
 		}
 	}
+	if got := p.Judge(work.Health{}, noon, work.Trial{Outcomes: []work.Outcome{down}, Probe: true}); got != (work.Health{Failures: 1}) {
+		t.Errorf("a probe of a circuit that was closed meanwhile, by an answer or by a person: %+v", got)
+	}
 	p.Circuit.Failures = 0
 	if got := p.Judge(h, noon, trial(down)); got.Openings != 0 || !got.OpenUntil.IsZero() {
 		t.Errorf("turned off: %+v", got)
