@@ -9,10 +9,11 @@ import (
 // seedStep bounds the rows of one statement.
 const seedStep = 1_000_000
 
-// destinationsSQL: d0, d1, … sign with the key that all peers sign with.
+// destinationsSQL: d0, d1, … sign with the key that all peers sign with. What is sent to
+// them is an envelope, which `destination apply` would have fixed too.
 const destinationsSQL = `
-INSERT INTO whctl.destinations (name, url, signing_key)
-SELECT 'd' || n, $1 || '/' || CASE WHEN n < $3 THEN 'slow' ELSE 'd' END || '/' || n, 'bench' FROM generate_series(0, $2 - 1) n`
+INSERT INTO whctl.destinations (name, url, signing_key, body)
+SELECT 'd' || n, $1 || '/' || CASE WHEN n < $3 THEN 'slow' ELSE 'd' END || '/' || n, 'bench', 'envelope' FROM generate_series(0, $2 - 1) n`
 
 // Destinations makes n destinations; the first slow of them answer late.
 func (d *Database) Destinations(ctx context.Context, receiver string, n, slow int) error {
@@ -33,8 +34,8 @@ type Rows struct {
 // envelopesSQL gives delivery ids as long as whctl's own, and as theirs nearly in order.
 // The payload is that of peer.Payload.
 const envelopesSQL = `
-INSERT INTO whctl.envelopes (event_at, delivery_id, destination, subject, event_type, event_version, payload)
-SELECT now(), lpad((f.top + n)::text, 36, '0'), 'd' || n % $3, 's' || lpad((f.top + n)::text, 10, '0'), 'bench.happened', '1',
+INSERT INTO whctl.envelopes (event_at, delivery_id, destination, subject, event_type, event_version, body, payload)
+SELECT now(), lpad((f.top + n)::text, 36, '0'), 'd' || n % $3, 's' || lpad((f.top + n)::text, 10, '0'), 'bench.happened', '1', 'envelope',
        convert_to('{"n":"' || lpad(n::text, 10, '0') || '","x":"' || lpad(n::text, $4 - 25, '0') || '"}', 'UTF8')
 FROM generate_series($1::int, $2::int) n, (SELECT coalesce(max(id), 0) - $1::int + 1 AS top FROM whctl.envelopes) f
 RETURNING id, destination`
