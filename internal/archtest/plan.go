@@ -140,7 +140,6 @@ var clocks = map[string]string{
 	"internal/deliver/backlog.go":   "how long ago what is due was counted, and how long that took",
 	"internal/deliver/claim.go":     "how long ago it was looked who has work, and when a claim was sent, from which its leases are counted",
 	"internal/deliver/clock.go":     "how long ago the database told the time",
-	"internal/deliver/ready.go":     "how long ago a destination could not be made ready",
 	"internal/deliver/run.go":       "how long the run takes, against --max-time",
 	"internal/deliver/send.go":      "what is left of a lease, counted from before the claim was sent",
 	"internal/deliver/settle.go":    "how long ago a destination was given up by a worker that stays",

@@ -27,10 +27,9 @@ type table struct {
 	slow     time.Duration // how long a claim takes
 	begun    time.Time
 	surveys  int
-	known    bool // the worker
-	others   int  // workers
-	waiting  bool // the worker is
-	beats    int
+	known    bool          // the worker
+	others   int           // workers
+	waiting  bool          // the worker is
 	rooms    map[int64]int // shares smaller than the cap
 	health   map[int64]work.Health
 	left     int  // how often the worker left
@@ -116,7 +115,6 @@ func (t *table) Beat(_ context.Context, _ string, waiting bool) (int, bool, erro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting = waiting
-	t.beats++
 	known := t.known
 	t.known = true
 	t.beats = append(t.beats, time.Now())
