@@ -311,6 +311,20 @@ WHEN (OLD.class <> 16 OR NEW.class = 16
          IS DISTINCT FROM (OLD.delivery_id, OLD.generation, OLD.attempt, OLD.attempt_id, OLD.started_at, OLD.worker))
 EXECUTE FUNCTION whctl.refuse_change('attempts are append-only; only a lost one may become its true result, once');
 
+-- Workers that stay look at updated_at to see that a destination has changed.
+-- +goose StatementBegin
+CREATE FUNCTION whctl.touch() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.updated_at := clock_timestamp();
+    RETURN NEW;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER destinations_touch BEFORE UPDATE ON whctl.destinations FOR EACH ROW
+WHEN (NEW IS DISTINCT FROM OLD AND NEW.updated_at = OLD.updated_at)
+EXECUTE FUNCTION whctl.touch();
+
 -- A destination stays while something may still have to go there.
 -- +goose StatementBegin
 CREATE FUNCTION whctl.refuse_orphans() RETURNS trigger
@@ -489,7 +503,7 @@ END $$;
 
 -- By name, for the schema may hold functions of others. The three that are not here only
 -- name numbers: the views call them with the rights of whoever looks.
-REVOKE EXECUTE ON FUNCTION whctl.refuse_arrow(), whctl.refuse_beginning(), whctl.refuse_change(), whctl.refuse_orphans(),
+REVOKE EXECUTE ON FUNCTION whctl.refuse_arrow(), whctl.refuse_beginning(), whctl.refuse_change(), whctl.touch(), whctl.refuse_orphans(),
     whctl.begin_health(), whctl.end_health(), whctl.tell_workers(),
     whctl.new_delivery_id(), whctl.is_json(bytea), whctl.cancel(text, text),
     whctl.enqueue(text, text, text, bytea, text, text, text, timestamptz, text, timestamptz, timestamptz)

@@ -123,6 +123,13 @@ func (e *endpoints) keyOf(d work.Destination) (signingKey, error) {
 	if d.Key != "" && !ok {
 		return key, fmt.Errorf("key %q is not configured", d.Key)
 	}
+	if key.missing != nil { // it may have come since
+		again, err := e.signingKey(d.Key, e.config.Keys[d.Key])
+		if err != nil {
+			return again, err
+		}
+		e.keys[d.Key], key = again, again
+	}
 	return key, key.missing
 }
 

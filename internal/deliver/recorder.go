@@ -15,9 +15,10 @@ const (
 	maxGroup = 500
 	// gatherFor is how long a recording waits for more results to come in.
 	gatherFor = 5 * time.Millisecond
-	// recordAgain is the wait between two tries to record in a worker that stays; the
-	// store has tried for a while by itself.
+	// recordAgain is the wait between two tries to record; the store has tried for a while
+	// by itself. recordTries is how often more what was given up is tried.
 	recordAgain = time.Second
+	recordTries = 5
 )
 
 // settled is a group of results that were recorded, or that could not be.
@@ -127,7 +128,7 @@ func (r *recorder) record(ctx context.Context, group []done) []settled {
 		results[i] = d.result()
 	}
 	fates, err := r.store.Record(ctx, r.o.Owner, results)
-	for r.patient && errors.Is(err, work.ErrUnreachable) && r.again() {
+	for tries := 1; r.again(err, tries); tries++ {
 		fates, err = r.store.Record(ctx, r.o.Owner, results)
 	}
 	if err == nil || fatal(err) || len(group) == 1 {
@@ -137,8 +138,15 @@ func (r *recorder) record(ctx context.Context, group []done) []settled {
 	return append(r.record(ctx, group[:half]), r.record(ctx, group[half:])...)
 }
 
-// again waits a moment; false means that there is no time for it.
-func (r *recorder) again() bool {
+// again says after a moment that recording is to be tried again: what the database gave
+// up a few times, and in a worker that stays as long as the database is away.
+func (r *recorder) again(err error, tries int) bool {
+	switch {
+	case errors.Is(err, work.ErrContended) && tries <= recordTries:
+	case errors.Is(err, work.ErrUnreachable) && r.patient:
+	default:
+		return false
+	}
 	t := time.NewTimer(recordAgain)
 	defer t.Stop()
 	select {

@@ -109,25 +109,20 @@ func (r *run) turn(ctx context.Context) (StoppedBy, error) {
 			return "", err
 		}
 		if free = r.free(); free == 0 {
-			return "", r.keepUp(ctx)
+			return stopped(ctx, r.keepUp(ctx))
 		}
 	}
 	got, err := r.claim(ctx, free)
-	if ctx.Err() != nil && !errors.Is(err, work.ErrUnknown) {
-		return Signal, nil // a claim that it broke off was not stored
-	}
-	if err != nil {
-		return "", err
-	}
-	if got {
-		return "", nil
+	if err != nil || got {
+		return stopped(ctx, err)
 	}
 	if r.serve && r.busy == 0 && !r.shares.waiting {
 		// What was put in before this is known wakes nobody: it is looked for once more.
-		if err := r.beat(ctx, true); err != nil {
-			return "", err
+		err := r.beat(ctx, true)
+		if err == nil {
+			err = r.scan(ctx)
 		}
-		return "", r.scan(ctx)
+		return stopped(ctx, err)
 	}
 	next, worthwhile := r.next()
 	if r.busy == 0 && !r.serve && !worthwhile {
@@ -138,6 +133,15 @@ func (r *run) turn(ctx context.Context) (StoppedBy, error) {
 		return "", err
 	}
 	return "", nil
+}
+
+// stopped makes a stop of what a signal has broken off, and was not stored. Whether a
+// claim was may not be known.
+func stopped(ctx context.Context, err error) (StoppedBy, error) {
+	if ctx.Err() != nil && !errors.Is(err, work.ErrUnknown) {
+		return Signal, nil
+	}
+	return "", err
 }
 
 func (r *run) reached(ctx context.Context) StoppedBy {

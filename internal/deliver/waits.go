@@ -77,7 +77,7 @@ func (r *run) lull(la *lane, now time.Time) (time.Duration, bool) {
 	return wait, a.Hold == work.HoldRate && wait <= rateWait
 }
 
-// outage is a time in which the database cannot be reached.
+// outage is a time in which the database cannot be reached, or gives up what it is asked.
 type outage struct {
 	tries int
 }
@@ -87,11 +87,11 @@ const outageWait = 5 * time.Second
 
 // passes says that err is one which a worker sits out.
 func (o *outage) passes(err error, r *run) bool {
-	if !r.serve || !errors.Is(err, work.ErrUnreachable) {
+	if !r.serve || !errors.Is(err, work.ErrUnreachable) && !errors.Is(err, work.ErrContended) {
 		return false
 	}
 	if o.tries == 0 {
-		r.o.Log.Warn("the database cannot be reached; trying on", "error", err)
+		r.o.Log.Warn("the database does not do what it is asked; trying on", "error", err)
 	}
 	o.tries++
 	return true
@@ -100,7 +100,7 @@ func (o *outage) passes(err error, r *run) bool {
 // over notes that the database answers.
 func (o *outage) over(r *run) {
 	if o.tries > 0 {
-		r.o.Log.Info("the database can be reached again")
+		r.o.Log.Info("the database does what it is asked again")
 	}
 	o.tries = 0
 }

@@ -75,6 +75,8 @@ func serverFault(server *pq.Error, err error) error {
 		return &refusal{sentinel: work.ErrGrant, server: server, hint: grantHint}
 	case code == "42P01", code == "3F000", code == "42703", code == "42883":
 		return &refusal{sentinel: work.ErrSchema, server: server, hint: "; run: whctl migrate up"}
+	case code == "57014", code == "40001", code == "40P01", code == "55P03":
+		return &refusal{sentinel: work.ErrContended, server: server}
 	case code == "53100":
 		return &refusal{sentinel: work.ErrUnreachable, what: "the database's disk is full", server: server}
 	case code == "25006":

@@ -30,17 +30,20 @@ FOR UPDATE SKIP LOCKED`
 	dropSharesSQL = `DELETE FROM whctl.shares WHERE owner = $1 AND expires_at IS NULL`
 
 	// The live leases of one owner, counted through the due index, for no index knows
-	// owners: what is leased has been due, where it has a share. Without any there is
-	// nothing more to wait for.
+	// owners: what is leased has been due, where it has a share, and was the oldest then,
+	// so that 200,000 rows are more than enough. Without any there is nothing to wait for.
 	remainsSQL = `
 UPDATE whctl.shares h
 SET room = l.busy, expires_at = coalesce(l.until, now())
 FROM whctl.shares s
 CROSS JOIN LATERAL (
-  SELECT count(*) AS busy, max(d.lease_expires_at) AS until
-  FROM whctl.deliveries d
-  WHERE d.state = 0 AND d.destination_id = s.destination_id AND d.next_attempt_at <= now()
-    AND d.lease_owner = $1 AND d.lease_expires_at > now()) l
+  SELECT count(*) AS busy, max(o.lease_expires_at) AS until
+  FROM (SELECT d.lease_owner, d.lease_expires_at
+        FROM whctl.deliveries d
+        WHERE d.state = 0 AND d.destination_id = s.destination_id AND d.next_attempt_at <= now()
+        ORDER BY d.next_attempt_at, d.id
+        LIMIT 200000) o
+  WHERE o.lease_owner = $1 AND o.lease_expires_at > now()) l
 WHERE s.owner = $1 AND s.expires_at IS NULL AND h.owner = s.owner AND h.destination_id = s.destination_id`
 
 	// Beats of others may do the same at this moment.

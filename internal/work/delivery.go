@@ -18,6 +18,7 @@ var (
 	ErrRefused     = errors.New("refused")                   // a guard said no, or a threshold is breached
 	ErrUnknown     = errors.New("outcome of commit unknown") // the link broke before COMMIT was answered
 	ErrData        = errors.New("refused by the database")   // the content of a row, not the way it was written
+	ErrContended   = errors.New("a statement was given up")  // cancelled on the server, or in the way of others
 	ErrNoWorker    = errors.New("the worker is not known")   // it was silent for too long, and its shares were given away
 )
 
