@@ -30,7 +30,7 @@ CREATE TABLE whctl.destinations (
 );
 
 -- What all workers together know about a destination; one row for each, kept by triggers.
--- failures and refusals are counted in a row; openings is how often in a row the circuit
+-- failures and refusals are counted in a row, since refused_since; openings is how often in a row the circuit
 -- has opened, 0 while it is closed; open_until, when one probe may go; probe_until, when a
 -- probe under way counts as lost; held_until, before when the receiver wants nothing;
 -- next_slot, when the rate lets the next delivery begin.
@@ -39,6 +39,7 @@ CREATE TABLE whctl.destination_health (
     failures       integer NOT NULL DEFAULT 0,
     refusals       integer NOT NULL DEFAULT 0,
     openings       integer NOT NULL DEFAULT 0,
+    refused_since  timestamptz,
     open_until     timestamptz,
     probe_until    timestamptz,
     held_until     timestamptz,
@@ -47,12 +48,13 @@ CREATE TABLE whctl.destination_health (
     paused_by      text,
     paused_reason  text,
     CONSTRAINT destination_health_counts CHECK (failures >= 0 AND refusals >= 0 AND openings >= 0),
+    CONSTRAINT destination_health_refusals CHECK ((refusals > 0) = (refused_since IS NOT NULL)),
     CONSTRAINT destination_health_circuit CHECK (
         (openings > 0) = (open_until IS NOT NULL) AND (openings > 0 OR probe_until IS NULL)),
     CONSTRAINT destination_health_pause CHECK (
         num_nonnulls(paused_at, paused_by, paused_reason) IN (0, 3) AND paused_by <> '' AND paused_reason <> ''),
     CONSTRAINT destination_health_times CHECK (
-        isfinite(open_until) AND isfinite(probe_until) AND isfinite(held_until) AND isfinite(next_slot) AND isfinite(paused_at))
+        isfinite(refused_since) AND isfinite(open_until) AND isfinite(probe_until) AND isfinite(held_until) AND isfinite(next_slot) AND isfinite(paused_at))
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- What a claim has to leave alone, found without looking at what is in order.

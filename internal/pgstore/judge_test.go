@@ -109,7 +109,7 @@ func TestPauseAndResume(t *testing.T) {
 	d.Destination(t, "r", "https://r.example/")
 	testbed.Exec(t, d, `
 UPDATE whctl.destination_health
-SET failures = 3, refusals = 5, openings = 1, open_until = now(), probe_until = now(), held_until = '2100-01-01', next_slot = '2100-01-01'`)
+SET failures = 3, refusals = 5, refused_since = now(), openings = 1, open_until = now(), probe_until = now(), held_until = '2100-01-01', next_slot = '2100-01-01'`)
 	_, url := d.Login(t, "whctl_operator")
 	s := openURL(t, url)
 	act := func(do func(*pgstore.Store, work.DestinationAct) (bool, error), operator string, was bool) {
@@ -146,5 +146,49 @@ SET failures = 3, refusals = 5, openings = 1, open_until = now(), probe_until = 
 		if _, err := do(s, work.DestinationAct{Name: "nobody", Operator: "ana", Reason: "x"}); !errors.Is(err, work.ErrNotFound) {
 			t.Errorf("%s of nobody: %v", name, err)
 		}
+	}
+}
+
+// Refusals in a row are those of all workers: what another one delivered in between is
+// seen, where it is looked for, and what was delivered before or elsewhere is not.
+func TestJudgeSeesWhatOthersDelivered(t *testing.T) {
+	s := newSharing(t, 2)
+	w := newWorker(t, s.d, "a")
+	refused := func() (at time.Time) {
+		t.Helper()
+		_, err := w.store.Judge(t.Context(), []work.Trial{trial(s.ids[0], work.Unauthorized)}, func(asOf time.Time, h work.Health, _ work.Trial) work.Health {
+			if at = h.DeliveredAt; h.Refusals == 0 {
+				h.RefusedSince = asOf
+			}
+			h.Refusals++
+			return h
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	delivered := func(destination int64, when string) {
+		t.Helper()
+		id := s.d.Enqueue(t, testbed.QueryString(t, s.d, `SELECT name FROM whctl.destinations WHERE id = $1`, destination), when, `{}`)
+		testbed.Plant(t, s.d, `
+UPDATE whctl.deliveries d SET state = 1, class = 1, next_attempt_at = NULL, finished_at = `+when+`
+FROM whctl.envelopes e WHERE e.id = d.id AND e.delivery_id = '`+id+`'`)
+	}
+	delivered(s.ids[0], "now()")
+	refused()
+	if at := refused(); !at.IsZero() {
+		t.Errorf("delivered at %s, before the first refusal", at)
+	}
+	delivered(s.ids[1], "now()")
+	if at := refused(); !at.IsZero() {
+		t.Errorf("delivered at %s, to another destination", at)
+	}
+	delivered(s.ids[0], "clock_timestamp()")
+	if at := refused(); at.IsZero() {
+		t.Error("what was delivered since the first refusal is not seen")
+	}
+	if h := survey(t, w.store); len(h) != 0 {
+		t.Errorf("due: %+v", h)
 	}
 }

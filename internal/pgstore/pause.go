@@ -26,7 +26,7 @@ WHERE h.destination_id = $1`
 	resumeSQL = `
 UPDATE whctl.destination_health h
 SET paused_at = NULL, paused_by = NULL, paused_reason = NULL,
-    failures = 0, refusals = 0, openings = 0, open_until = NULL, probe_until = NULL
+    failures = 0, refusals = 0, refused_since = NULL, openings = 0, open_until = NULL, probe_until = NULL
 WHERE h.destination_id = $1`
 
 	auditDestinationSQL = `

@@ -55,7 +55,7 @@ audit_log: SELECT
 class_word()
 deliveries: INSERT,SELECT,UPDATE
 delivery_status: SELECT
-destination_health(failures,refusals,openings,open_until,probe_until,held_until,next_slot,paused_at,paused_by,paused_reason): UPDATE
+destination_health(failures,refusals,openings,refused_since,open_until,probe_until,held_until,next_slot,paused_at,paused_by,paused_reason): UPDATE
 destination_health: SELECT
 destinations(updated_at): UPDATE
 destinations: SELECT
@@ -80,7 +80,7 @@ cancel()
 class_word()
 deliveries: INSERT,SELECT,UPDATE
 delivery_status: SELECT
-destination_health(failures,refusals,openings,open_until,probe_until,held_until,next_slot,paused_at,paused_by,paused_reason): UPDATE
+destination_health(failures,refusals,openings,refused_since,open_until,probe_until,held_until,next_slot,paused_at,paused_by,paused_reason): UPDATE
 destination_health: SELECT
 destinations: DELETE,INSERT,SELECT,UPDATE
 enqueue()

@@ -33,7 +33,7 @@ SELECT whctl.enqueue(x.name, 't', x.name || x.due, '{}', not_before => now() + x
 FROM (VALUES ('later', '2 hours'), ('soon', '1 hour'), ('soon', '3 hours'), ('first', '-1 hour'), ('first', '1 minute'), ('held', '-1 minute')) AS x(name, due)`)
 	testbed.Exec(t, d, `
 UPDATE whctl.destination_health h
-SET failures = 1, refusals = 2, openings = 3, open_until = 'epoch', probe_until = '2001-01-01', held_until = '2002-01-01', next_slot = '2003-01-01',
+SET failures = 1, refusals = 2, refused_since = '1999-01-01', openings = 3, open_until = 'epoch', probe_until = '2001-01-01', held_until = '2002-01-01', next_slot = '2003-01-01',
     paused_at = '2004-01-01', paused_by = 'ana', paused_reason = 'why'
 FROM whctl.destinations x WHERE x.id = h.destination_id AND x.name = 'held'`)
 	v := look()

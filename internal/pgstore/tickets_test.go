@@ -199,7 +199,7 @@ func TestGate(t *testing.T) {
 		what, set string
 		open      bool
 	}{
-		{"in order", `failures = 7, refusals = 4, next_slot = now() + interval '1 hour'`, true},
+		{"in order", `failures = 7, refusals = 4, refused_since = now(), next_slot = now() + interval '1 hour'`, true},
 		{"paused", `paused_at = now(), paused_by = 'ana', paused_reason = 'why'`, false},
 		{"circuit open", `openings = 1, open_until = now() + interval '1 hour'`, false},
 		{"circuit half open", `openings = 1, open_until = now() - interval '1 hour'`, false},

@@ -144,9 +144,12 @@ func (p Policy) judge(h work.Health, asOf time.Time, o work.Outcome, probe bool)
 	}
 	if o.Class != work.Unauthorized {
 		if judgedByStatus(o) { // no answer says nothing about the credentials
-			h.Refusals = 0
+			h.Refusals, h.RefusedSince = 0, time.Time{}
 		}
 		return h
+	}
+	if h.Refusals == 0 || h.DeliveredAt.After(h.RefusedSince) { // by another worker, which knew of no refusal
+		h.Refusals, h.RefusedSince = 0, asOf
 	}
 	h.Refusals++
 	if h.Refusals >= refusalsToPause && h.Pause.At.IsZero() {

@@ -172,6 +172,15 @@ func TestRefusalsPause(t *testing.T) {
 	if h.Pause != want {
 		t.Errorf("after five: %+v, want %+v", h.Pause, want)
 	}
+	others := h
+	others.Pause, others.RefusedSince, others.DeliveredAt = work.Pause{}, noon, after(time.Second)
+	if got := p.Judge(others, after(time.Minute), trial(outcome(401))); !got.Pause.At.IsZero() || got.Refusals != 1 || !got.RefusedSince.Equal(after(time.Minute)) {
+		t.Errorf("while another worker delivered: %+v", got)
+	}
+	others.DeliveredAt = noon
+	if got := p.Judge(others, after(time.Minute), trial(outcome(401))); got.Pause.At.IsZero() {
+		t.Errorf("another worker delivered before the first refusal only: %+v", got)
+	}
 	byHand := work.Health{Pause: work.Pause{At: noon, By: "ann", Reason: "moving"}, Refusals: 7}
 	if got := p.Judge(byHand, noon, trial(outcome(401))); got.Pause != byHand.Pause {
 		t.Errorf("a person's reason was replaced: %+v", got.Pause)

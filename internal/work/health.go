@@ -25,6 +25,8 @@ type Health struct {
 	DestinationID int64
 	Failures      int       // retryable failures in a row
 	Refusals      int       // 401 and 403 in a row
+	RefusedSince  time.Time // when the first of them became known
+	DeliveredAt   time.Time // the latest delivery since then, by any worker; only where it is judged
 	Openings      int       // how often in a row the circuit has opened; 0: it is closed
 	OpenUntil     time.Time // of an open circuit: when one probe may go
 	ProbeUntil    time.Time // a probe is under way, until then at the latest

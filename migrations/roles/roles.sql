@@ -33,7 +33,7 @@ GRANT SELECT, INSERT, UPDATE ON whctl.deliveries TO whctl_worker;
 GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_worker;
 
 -- Rows of destination_health come and go with their destinations.
-GRANT SELECT, UPDATE (failures, refusals, openings, open_until, probe_until, held_until, next_slot,
+GRANT SELECT, UPDATE (failures, refusals, openings, refused_since, open_until, probe_until, held_until, next_slot,
     paused_at, paused_by, paused_reason) ON whctl.destination_health TO whctl_worker, whctl_operator;
 GRANT SELECT, INSERT, UPDATE (seen_at, waiting), DELETE ON whctl.workers TO whctl_worker, whctl_operator;
 GRANT SELECT, INSERT, UPDATE (room, expires_at), DELETE ON whctl.shares TO whctl_worker, whctl_operator;
