@@ -265,7 +265,7 @@ EXECUTE FUNCTION whctl.refuse_beginning();
 -- something was attempted; and back to the dead, where a redrive is called off before
 -- its first attempt. Named for the columns that make an arrow: a claim sets none of them,
 -- and its update pays nothing.
-CREATE TRIGGER deliveries_arrows BEFORE UPDATE OF id, state, generation ON whctl.deliveries FOR EACH ROW
+CREATE TRIGGER deliveries_arrows AFTER UPDATE OF id, state, generation ON whctl.deliveries FOR EACH ROW
 WHEN (NEW.id <> OLD.id
       OR OLD.state IN (1, 3, 4) AND (NEW.state <> OLD.state OR NEW.generation <> OLD.generation)
       OR OLD.state = 0 AND (NEW.generation <> OLD.generation OR NEW.state = 4
