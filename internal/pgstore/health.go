@@ -120,8 +120,12 @@ func storedHealth(h work.Health) work.Health {
 
 func sameHealth(a, b work.Health) bool {
 	for _, t := range [][2]*time.Time{
-		{&a.RefusedSince, &b.RefusedSince}, {&a.OpenUntil, &b.OpenUntil}, {&a.ProbeUntil, &b.ProbeUntil}, {&a.HeldUntil, &b.HeldUntil},
-		{&a.NextSlot, &b.NextSlot}, {&a.Pause.At, &b.Pause.At},
+		{&a.RefusedSince, &b.RefusedSince},
+		{&a.OpenUntil, &b.OpenUntil},
+		{&a.ProbeUntil, &b.ProbeUntil},
+		{&a.HeldUntil, &b.HeldUntil},
+		{&a.NextSlot, &b.NextSlot},
+		{&a.Pause.At, &b.Pause.At},
 	} {
 		if t[0].Equal(*t[1]) {
 			*t[1] = *t[0] // the same moment may be told in another zone
