@@ -263,8 +263,9 @@ EXECUTE FUNCTION whctl.refuse_beginning();
 
 -- Without a lease there are two ends besides being cancelled: a late success, where
 -- something was attempted; and back to the dead, where a redrive is called off before
--- its first attempt. Named for the columns that make an arrow: a claim sets none of them,
--- and its update pays nothing.
+-- its first attempt. Named for the columns that make an arrow: a claim sets none of them.
+-- After the update: for a trigger before it the server would lock each row once more, also
+-- in its log, even where nothing is to be refused.
 CREATE TRIGGER deliveries_arrows AFTER UPDATE OF id, state, generation ON whctl.deliveries FOR EACH ROW
 WHEN (NEW.id <> OLD.id
       OR OLD.state IN (1, 3, 4) AND (NEW.state <> OLD.state OR NEW.generation <> OLD.generation)
