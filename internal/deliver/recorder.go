@@ -36,7 +36,9 @@ type recorder struct {
 	patient bool // the database is tried until it answers, or until hurry
 	// troubled are destinations that a success would change something about.
 	troubled map[int64]bool
-	flying   atomic.Int64 // deliveries claimed and not settled
+	flying   atomic.Int64  // deliveries claimed and not settled
+	writing  atomic.Int64  // of these, with a result that is being written
+	began    chan struct{} // a token when a group begins to be written
 	results  chan done
 	settled  chan settled
 	ended    chan struct{}
@@ -47,8 +49,9 @@ func startRecorder(ctx context.Context, store Store, o Options, patient bool) *r
 	r := &recorder{
 		store: store, o: o, patient: patient,
 		// Senders and the run never wait for each other: there is room for every place.
-		results:  make(chan done, o.Places+1),
-		settled:  make(chan settled, o.Places+1),
+		results:  make(chan done, o.Places+o.ahead()+1),
+		settled:  make(chan settled, o.Places+o.ahead()+1),
+		began:    make(chan struct{}, 1),
 		ended:    make(chan struct{}),
 		urgent:   make(chan struct{}),
 		troubled: make(map[int64]bool),
@@ -72,8 +75,14 @@ func (r *recorder) work(ctx context.Context) {
 	for first := range r.results {
 		group := r.gather(first)
 		if lost != nil {
+			r.writing.Add(int64(len(group)))
 			r.settled <- settled{done: group, err: lost}
 			continue
+		}
+		r.writing.Add(int64(len(group)))
+		select {
+		case r.began <- struct{}{}:
+		default:
 		}
 		for _, s := range r.record(ctx, group) {
 			if fatal(s.err) {

@@ -13,6 +13,8 @@ const (
 	claimWait = 10 * time.Millisecond
 	// maxClaim bounds one claim, whatever the number of places.
 	maxClaim = 500
+	// manyPlaces is how many make it worth while to claim ahead of what is being written.
+	manyPlaces = 64
 )
 
 // run is the state of one run. Only its own goroutine touches it; senders and the
@@ -156,9 +158,20 @@ func (r *run) reached(ctx context.Context) StoppedBy {
 	return ""
 }
 
+// ahead is how many places more may be held than there are requests in flight: by results
+// that are being written. While a group is written the next is claimed. A run with few
+// places does one after the other.
+func (o Options) ahead() int {
+	if o.Places < manyPlaces {
+		return 0
+	}
+	return o.Places / 2
+}
+
 // free is how many deliveries may be claimed now.
 func (r *run) free() int {
-	free := min(r.o.Places-r.busy, maxClaim)
+	written := min(int(r.recorder.writing.Load()), r.o.ahead())
+	free := min(r.o.Places+written-r.busy, maxClaim)
 	if r.o.Limit > 0 {
 		free = min(free, r.o.Limit-r.tally.attempted)
 	}
@@ -181,6 +194,7 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 	select {
 	case s := <-r.recorder.settled:
 		return r.settle(s)
+	case <-r.recorder.began:
 	case <-r.o.Wake:
 		r.lanes.moved = true
 	case <-ctx.Done():
