@@ -60,7 +60,8 @@ func (r *run) backlog(ctx context.Context, within time.Duration) ([]work.Backlog
 }
 
 // heldBack is why what is due for a lane is not claimed, "" where it might be. Places at
-// others' disposal are a reason only for a run that has come to its end.
+// others' disposal, and tickets that others took each time, are a reason only for a run
+// that has come to its end.
 func (r *run) heldBack(la *lane, why StoppedBy) work.Hold {
 	if la == nil || la.held != nil {
 		return ""
@@ -68,8 +69,15 @@ func (r *run) heldBack(la *lane, why StoppedBy) work.Hold {
 	if hold := la.to.Policy.Admit(la.health, r.clock.now()).Hold; hold != "" {
 		return hold
 	}
-	if why == Drained && la.limit() <= la.busy {
+	switch {
+	case why != Drained:
+		return ""
+	case la.limit() <= la.busy:
 		return work.HoldInFlight
+	case la.turned > 0 && la.to.Policy.Rate.N > 0:
+		return work.HoldRate
+	case la.turned > 0:
+		return work.HoldCircuit // nothing else takes a ticket
 	}
 	return ""
 }

@@ -178,6 +178,9 @@ func TestATicketThatIsNeverFree(t *testing.T) {
 		if took := time.Since(start); sum.StoppedBy != Drained || took < time.Second || took > 2*shareWait || store.claims > 150 {
 			t.Errorf("after %s and %d claims: %+v", took, store.claims, sum)
 		}
+		if sum.HeldBack[work.HoldRate] != 20 {
+			t.Errorf("held back: %v, want all 20 by the rate that the other uses up", sum.HeldBack)
+		}
 	})
 }
 
