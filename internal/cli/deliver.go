@@ -63,15 +63,16 @@ func newDeliverCmd(a *app) *cobra.Command {
 		Use:   "deliver",
 		Short: "Attempt what is due",
 		Long: `Attempt what is due. With --once in one bounded run, for cron: until nothing is due, --limit deliveries were
-attempted, or --max-time has passed. Without it as a worker that goes on until it is stopped: it is woken by what is
-put in, and by what becomes due. Deliveries that fail at the receiver make neither fail; its summary tells.
+attempted, or --max-time has passed. Give it a bound: retries that become due meanwhile are attempted, too.
+Without --once as a worker that goes on until it is stopped: it is woken by what is put in, and by what becomes
+due. Deliveries that fail at the receiver make neither fail; the summary tells.
 
 A run claims only as many deliveries as it can send at once, so a claim is the start of an attempt. On SIGTERM
 nothing more is claimed, what is in flight ends within --grace and is recorded, and the rest is given back. A worker
 that is stopped so ends with 0. Any number of runs and workers may work at the same time.
 
 A worker takes up to four sessions of the database. Where it cannot listen, as behind a transaction pooler, it looks
-for new deliveries every few seconds. --metrics-addr serves /metrics for Prometheus, and /healthz, which fails when
+for new deliveries every second. --metrics-addr serves /metrics for Prometheus, and /healthz, which fails when
 the worker's loop has not turned for a minute. --metrics-file keeps the same for node_exporter; its counters go on
 from run to run, so each job and each worker needs a file of its own.`,
 		Example: `  whctl deliver --once --max-time 50s --quiet --metrics-file /var/lib/node_exporter/whctl.prom

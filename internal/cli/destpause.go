@@ -168,5 +168,5 @@ func pausedResult(p pausedOrNot) string {
 	case p.Was:
 		return "resumed"
 	}
-	return "was not paused"
+	return "was not paused; its circuit is closed"
 }

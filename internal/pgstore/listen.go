@@ -23,7 +23,7 @@ const (
 	// listenAgain and listenAgainMax are the first and the longest wait before another try
 	// to listen.
 	listenAgain    = 250 * time.Millisecond
-	listenAgainMax = 30 * time.Second
+	listenAgainMax = 5 * time.Second
 	// maxChannel is how many bytes of the schema's name a channel's name takes, as the
 	// trigger deliveries_tell_workers has it.
 	maxChannel = 59
@@ -94,12 +94,12 @@ func (l *Listener) run(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, errPooled) {
-			l.log.Info("new deliveries are found by looking every few seconds: notifications do not pass a pooler", "database", l.where)
+			l.log.Info("new deliveries are found by looking every second: notifications do not pass a pooler", "database", l.where)
 			return
 		}
 		if !l.deaf {
 			l.deaf = true
-			l.log.Warn("new deliveries are found by looking every few seconds, until the database can be listened to again", "database", l.where, "error", fault(err))
+			l.log.Warn("new deliveries are found by looking every second, until the database can be listened to again", "database", l.where, "error", fault(err))
 		}
 		if !pause(ctx, l.intervals.NextBackOff()) {
 			return

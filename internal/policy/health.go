@@ -17,6 +17,8 @@ const (
 	// burstFor is how much of a rate may begin at the same instant, so that a high rate
 	// does not need a claim for each delivery.
 	burstFor = 20 * time.Millisecond
+	// maxSlack is about how late a claim comes on a busy machine.
+	maxSlack = 5 * time.Millisecond
 	// askedLate is more than what lies between the beginning of a transaction, which is its
 	// instant, and its question.
 	askedLate = 10 * time.Second
@@ -106,13 +108,18 @@ func (r Rate) slots(next, asOf time.Time) int {
 	return int(ahead/r.interval()) + 1
 }
 
+// slack is how much of a moment that was missed is made up: without it each claim that
+// comes a little late would lower the rate. It is less than an interval, so that the bound
+// of N + 1 stands.
+func (r Rate) slack() time.Duration { return min(r.interval()/4, maxSlack) }
+
 // base is when the next may begin at the earliest. One further off than this rate ever puts
 // it comes from a slower rate that was in force before, of up to an hour, and says nothing.
 func (r Rate) base(next, asOf time.Time) time.Time {
 	if next.Sub(asOf) > time.Duration(r.burst())*r.interval()+askedLate {
 		return asOf
 	}
-	return latest(next, asOf)
+	return latest(next, asOf.Add(-r.slack()))
 }
 
 func latest(a, b time.Time) time.Time {
