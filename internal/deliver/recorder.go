@@ -95,10 +95,10 @@ func (r *recorder) work(ctx context.Context) {
 }
 
 // gather takes what is there, and waits a moment for more as long as it is less than a
-// quarter of all that is claimed: a few deliveries are recorded at once, many in large
+// third of all that is claimed: a few deliveries are recorded at once, many in large
 // groups.
 func (r *recorder) gather(first done) []done {
-	enough := min(maxGroup, int(r.flying.Load()/4))
+	enough := min(maxGroup, int(r.flying.Load()/3))
 	group := make([]done, 1, max(enough, 1+len(r.results)))
 	group[0] = first
 	t := time.NewTimer(gatherFor)
