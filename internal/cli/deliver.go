@@ -30,10 +30,15 @@ const (
 	deliverIOTimeout = 6 * time.Second
 	// deliverConns: one claims while another records, and one reads large payloads.
 	deliverConns = 3
-	// A run allocates much and keeps little, so the collector may run seldom, up to a
+	// A command that allocates much and keeps little lets the collector run seldom, up to a
 	// bound. GOGC and GOMEMLIMIT say otherwise.
-	deliverGCPercent   = 400
-	deliverMemoryLimit = 80 << 20
+	gcPercent = 400
+	// deliverMemory is the bound of a run with usualPlaces; each place more and each
+	// destination adds to what it keeps.
+	deliverMemory        = 36 << 20
+	usualPlaces          = 256
+	memoryOfAPlace       = 128 << 10
+	memoryOfADestination = 8 << 10
 	// deliverPayloads is how many bytes of payloads a run holds at a time.
 	deliverPayloads = 16 << 20
 )
@@ -89,7 +94,7 @@ from run to run, so each job and each worker needs a file of its own.`,
 	f.BoolVar(&o.once, "once", false, "one bounded run, for cron, instead of a worker")
 	f.IntVar(&o.limit, "limit", 0, "attempt at most `N` deliveries")
 	f.Var((*durationFlag)(&o.maxTime), "max-time", "claim nothing after `DURATION`, such as 50s")
-	f.IntVar(&o.concurrency, "concurrency", 256, "requests in flight at most")
+	f.IntVar(&o.concurrency, "concurrency", usualPlaces, "requests in flight at most")
 	o.grace = 20 * time.Second
 	f.Var((*durationFlag)(&o.grace), "grace", "how long a stop waits for requests in flight")
 	f.StringArrayVar(&o.destinations, "destination", nil, "only this destination `NAME`; may be repeated")
@@ -158,7 +163,8 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	if err != nil {
 		return err
 	}
-	a.tuneCollector(2 * max(0, o.payloads-deliverPayloads)) // each may stand there twice: as read, and as the body
+	grow := func(destinations int) { a.tuneCollector(o.memory(places, destinations)) }
+	grow(0)
 	tell, err := o.startTelling(ctx, a.version, log)
 	if err != nil {
 		return err
@@ -179,7 +185,7 @@ func runDeliver(ctx context.Context, a *app, o deliverOptions) error {
 	work := deliver.Options{
 		Owner: owner, Places: places, Limit: o.limit, MaxTime: o.maxTime, Grace: o.grace, Destinations: o.destinations,
 		Endpoint: endpoints.endpoint, Guard: guards(c, store), Random: mathrand.Float64, Log: log,
-		Observe: tell.observer(), PayloadMemory: o.payloads,
+		Observe: tell.observer(), PayloadMemory: o.payloads, Grow: grow,
 	}
 	sum, err := o.deliver(ctx, a.storeOptions(c, deliverNeeds), store, work)
 	tell.finished(sum, err)
@@ -226,13 +232,19 @@ func guards(c *config.Config, store *pgstore.Store) func(work.Claimed) func(cont
 	}
 }
 
+// memory is how many bytes a run may take before the collector has to hurry.
+func (o deliverOptions) memory(places, destinations int) int64 {
+	return deliverMemory + memoryOfAPlace*int64(max(0, places-usualPlaces)) + memoryOfADestination*int64(destinations) +
+		2*max(0, o.payloads-deliverPayloads) // each may stand there twice: as read, and as the body
+}
+
 // tuneCollector fits Go's collector to a command that uses more bytes than most.
-func (a *app) tuneCollector(more int64) {
+func (a *app) tuneCollector(limit int64) {
 	if _, set := a.io.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(deliverGCPercent)
+		debug.SetGCPercent(gcPercent)
 	}
 	if _, set := a.io.LookupEnv("GOMEMLIMIT"); !set {
-		debug.SetMemoryLimit(deliverMemoryLimit + more)
+		debug.SetMemoryLimit(limit)
 	}
 }
 

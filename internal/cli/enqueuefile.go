@@ -15,6 +15,10 @@ import (
 // problemsShown is how many lines of each kind are named; the rest is counted.
 const problemsShown = 20
 
+// enqueueMemory is how many bytes a file that is read in chunks may take before the
+// collector has to hurry.
+const enqueueMemory = 80 << 20
+
 // eventFile is what lines are read from.
 type eventFile struct {
 	io.ReadCloser
@@ -59,7 +63,7 @@ func runEnqueueFile(ctx context.Context, a *app, o enqueueOptions) error {
 		return err
 	}
 	defer func() { _ = events.Close() }() // it was only read
-	a.tuneCollector(0)
+	a.tuneCollector(enqueueMemory)
 	store, err := a.openStore(ctx, c, storeNeeds{conns: enqueueConns})
 	if err != nil {
 		return err

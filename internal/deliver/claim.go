@@ -170,7 +170,7 @@ const (
 
 // scan looks who has work, and forgets the marks.
 func (r *run) scan(ctx context.Context) error {
-	began := time.Now()
+	began, before := time.Now(), len(r.lanes.byID)
 	survey, err := r.store.Survey(ctx)
 	if err != nil {
 		return err
@@ -194,6 +194,9 @@ func (r *run) scan(ctx context.Context) error {
 	}
 	r.lanes.next, r.lanes.moved = 0, false
 	r.lanes.scanned, r.lanes.cost = time.Now(), time.Since(began)
+	if n := len(r.lanes.byID); n > before && r.o.Grow != nil {
+		r.o.Grow(n)
+	}
 	r.outage.over(r)
 	r.tellHeld()
 	return nil

@@ -76,6 +76,9 @@ type Options struct {
 	Wake <-chan struct{}
 	// PayloadMemory is how many bytes of payloads are held at a time; 0: 16 MiB.
 	PayloadMemory int64
+	// Grow is told how many destinations the run keeps in mind, when they are more than
+	// before; nil: nobody is.
+	Grow func(destinations int)
 }
 
 // StoppedBy says why a run ended.

@@ -127,6 +127,7 @@ func (s *senders) attempt(j job) {
 		s.finish(j, work.Outcome{Class: work.Invalid, Message: err.Error()})
 		return
 	}
+	c.Envelope.Payload = nil // it stands in the body
 	left := to.Policy.Lease - time.Since(j.begun) - to.Policy.WriteMargin
 	if left < to.Policy.Timeout {
 		var retired error

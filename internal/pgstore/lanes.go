@@ -35,7 +35,12 @@ SELECT now() AS as_of, heads.due, x.id, x.name, x.url, x.policy, x.signing_key, 
 FROM heads
 JOIN whctl.destinations x ON x.id = heads.id
 LEFT JOIN whctl.destination_health h ON h.destination_id = heads.id
-ORDER BY heads.due, x.id`
+ORDER BY heads.due, x.id
+LIMIT $1`
+
+// maxSurvey bounds a survey. As an argument it also lets the statement be prepared: making
+// its plan takes longer than carrying it out for a few destinations.
+const maxSurvey = 100_000
 
 // Survey lists the destinations that have something due, leased or not, held or not, the
 // one that has waited longest first, and says when something becomes due at another one.
@@ -48,7 +53,7 @@ func (s *Store) Survey(ctx context.Context) (work.Survey, error) {
 			destinationRow
 		}
 		v = work.Survey{}
-		if err := tx.SelectContext(ctx, &rows, s.sql(surveySQL)); err != nil {
+		if err := tx.SelectContext(ctx, &rows, s.sql(surveySQL), maxSurvey); err != nil {
 			return err
 		}
 		if len(rows) == 0 {

@@ -114,7 +114,13 @@ func (l *Listener) listen(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	pq.SetNotificationHandler(conn, func(*pq.Notification) { l.token() })
+	told := false // of the notification that comes next
+	pq.SetNotificationHandler(conn, func(*pq.Notification) {
+		if !told {
+			l.token()
+		}
+		told = false
+	})
 	c, ok := conn.(link)
 	if !ok {
 		return fmt.Errorf("the driver's connection is a %T", conn)
@@ -139,11 +145,16 @@ func (l *Listener) listen(ctx context.Context) error {
 		if !first {
 			l.intervals.Reset() // this link holds
 		}
+		told = false
 		if !pause(ctx, breath) {
 			return ctx.Err()
 		}
 		if err := l.line.await(askEvery); err != nil {
 			return err
+		}
+		// What arrives unasked is a notification: nobody needs to wait until it has been read.
+		if told = l.line.held; told {
+			l.token()
 		}
 	}
 }
