@@ -2,13 +2,18 @@
 //
 // The claim is the start: a run claims exactly as many deliveries as it has free
 // places, each is sent at once, and its place is free again when its result has been
-// recorded. So no delivery waits under a lease, and the leases of a run never
-// outnumber its places.
+// recorded; where there are many places, when it begins to be written, so that the next
+// claim is made meanwhile. So no delivery waits under a lease, and the leases of a run
+// outnumber its places by what is being written at most.
+//
+// Once is a bounded run, Serve a worker that stays; they take the same turns. What all
+// workers share about a destination, its health and its requests in flight, is kept by
+// the store: a run asks for its share of a cap, and tells the others that it is alive.
 //
 // Invariants: no transaction is open while a request is in flight; every attempt
 // that may have reached the network is recorded; what was claimed and not sent is
 // given back; a lost lease changes nothing; no destination takes the places of
-// another that has work.
+// another that has work; the leases of a destination never outnumber its share.
 //
 // Not here: when to retry (policy), how to sign and send (httpsend), SQL (pgstore).
 package deliver

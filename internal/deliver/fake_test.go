@@ -23,8 +23,9 @@ type table struct {
 	fail     func(call string) error // what a call answers with, if anything
 	recorded chan work.Result
 	claimed  chan int
-	next     int           // seq of what is due again
-	slow     time.Duration // how long a claim takes
+	next     int             // seq of what is due again
+	slow     time.Duration   // how long a claim takes
+	writes   <-chan struct{} // closed: recording goes on; nil: it always does
 	begun    time.Time
 	surveys  int
 	known    bool          // the worker
@@ -243,6 +244,9 @@ func (t *table) Payload(_ context.Context, id int64) ([]byte, error) {
 }
 
 func (t *table) Record(_ context.Context, _ string, results []work.Result) ([]work.Fate, error) {
+	if t.writes != nil {
+		<-t.writes
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.failing("record"); err != nil {

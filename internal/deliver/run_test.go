@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"example.com/whctl/internal/policy"
 	"example.com/whctl/internal/work"
 )
 
@@ -76,6 +77,42 @@ func TestNeverMoreThanThePlaces(t *testing.T) {
 	}))
 	if most.Load() > 5 {
 		t.Errorf("%d requests in flight, want at most 5", most.Load())
+	}
+}
+
+// Where there are many places, the next claim is made while results are written: by half
+// as many as there are places at most, and never with more requests in flight than places.
+func TestClaimsWhileResultsAreWritten(t *testing.T) {
+	for places, leases := range map[int][2]int{63: {63, 63}, 64: {65, 96}, 100: {101, 150}} {
+		synctest.Test(t, func(t *testing.T) {
+			store, writes := newTable(due(1, 400)...), make(chan struct{})
+			store.writes = writes
+			var open, most atomic.Int64
+			o := with(options(places, func(ctx context.Context, c work.Claimed) work.Outcome {
+				most.Store(max(most.Load(), open.Add(1)))
+				defer open.Add(-1)
+				<-time.After(time.Millisecond)
+				return ok(ctx, c)
+			}), func(p *policy.Policy) { p.MaxInFlight = 400 })
+			ended := make(chan Summary)
+			go func() { ended <- once(t, t.Context(), store, o) }()
+			<-time.After(time.Minute)
+			store.mu.Lock()
+			leased := 0
+			for _, r := range store.rows {
+				if r.lease {
+					leased++
+				}
+			}
+			store.mu.Unlock()
+			if leased < leases[0] || leased > leases[1] || most.Load() > int64(places) {
+				t.Errorf("%d places: %d leased, want %v, and %d requests in flight", places, leased, leases, most.Load())
+			}
+			close(writes)
+			if sum := <-ended; sum.Delivered != 400 || most.Load() > int64(places) {
+				t.Errorf("%d places: %d delivered, with %d requests in flight", places, sum.Delivered, most.Load())
+			}
+		})
 	}
 }
 
