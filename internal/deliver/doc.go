@@ -2,9 +2,9 @@
 //
 // The claim is the start: a run claims exactly as many deliveries as it has free
 // places, each is sent at once, and its place is free again when its result has been
-// recorded; where there are many places, when it begins to be written, so that the next
-// claim is made meanwhile. So no delivery waits under a lease, and the leases of a run
-// outnumber its places by what is being written at most.
+// recorded; where there are many places, as soon as it is known, so that the next are
+// claimed meanwhile. So no delivery waits under a lease to be sent, and the leases of a run
+// outnumber its places by the results that are not written yet, at most as many again.
 //
 // Once is a bounded run, Serve a worker that stays; they take the same turns. What all
 // workers share about a destination, its health and its requests in flight, is kept by

@@ -158,20 +158,20 @@ func (r *run) reached(ctx context.Context) StoppedBy {
 	return ""
 }
 
-// ahead is how many places more may be held than there are requests in flight: by results
-// that are being written. While a group is written the next is claimed. A run with few
+// ahead is how many more deliveries may be held than there are places: those whose results
+// wait to be written, or are being written. The next are claimed meanwhile. A run with few
 // places does one after the other.
 func (o Options) ahead() int {
 	if o.Places < manyPlaces {
 		return 0
 	}
-	return o.Places / 2
+	return o.Places
 }
 
 // free is how many deliveries may be claimed now.
 func (r *run) free() int {
-	written := min(int(r.recorder.writing.Load()), r.o.ahead())
-	free := min(r.o.Places+written-r.busy, maxClaim)
+	ended := len(r.recorder.results) + int(r.recorder.writing.Load())
+	free := min(r.o.Places+min(ended, r.o.ahead())-r.busy, maxClaim)
 	if r.o.Limit > 0 {
 		free = min(free, r.o.Limit-r.tally.attempted)
 	}
