@@ -144,6 +144,7 @@ var clocks = map[string]string{
 	"internal/deliver/send.go":      "what is left of a lease, counted from before the claim was sent",
 	"internal/deliver/settle.go":    "how long ago a destination was given up by a worker that stays",
 	"internal/deliver/shares.go":    "how long ago the others were told of this run",
+	"internal/deliver/lanes.go":     "how long ago it was looked who has work",
 	"internal/deliver/ready.go":     "how long a destination has been held by a fault",
 	"internal/deliver/waits.go":     "how long a run has waited for a share, and how long ago it was looked who has work",
 	"internal/httpsend/config.go":   "the one wall clock, of signatures and dates in answers, where none is given",

@@ -20,7 +20,7 @@ func (r *run) keepUp(ctx context.Context) error {
 			return err
 		}
 	}
-	if time.Since(r.lanes.scanned) >= rescanAfter {
+	if r.lanes.outdated() {
 		if err := r.scan(ctx); err != nil {
 			return err
 		}
@@ -97,6 +97,9 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 		return err
 	}
 	r.outage.over(r)
+	if slices.ContainsFunc(asks, func(a work.Ask) bool { return a.Mark.IsZero() && !a.Suspects }) {
+		r.lanes.unled += time.Since(sent)
+	}
 	r.noteClaim(asks, admitted, result)
 	r.o.observed().Claimed(len(result.Claimed))
 	r.recorder.flying.Add(int64(len(result.Claimed)))
@@ -193,7 +196,7 @@ func (r *run) scan(ctx context.Context) error {
 		r.lanes.order = append(r.lanes.order, la)
 	}
 	r.lanes.next, r.lanes.moved = 0, false
-	r.lanes.scanned, r.lanes.cost = time.Now(), time.Since(began)
+	r.lanes.scanned, r.lanes.cost, r.lanes.unled = time.Now(), time.Since(began), 0
 	if n := len(r.lanes.byID); n > before && r.o.Grow != nil {
 		r.o.Grow(n)
 	}

@@ -16,6 +16,9 @@ const (
 	// rescanAfter is how long marks are trusted: rows put in with a past due time and
 	// leases that have run out lie before them.
 	rescanAfter = 5 * time.Second
+	// rescanShare is the part of the time that may go into looking and into claims without
+	// a mark, one in so many: while an old snapshot is held they walk over all that ended.
+	rescanShare = 10
 )
 
 // lane is a destination with due work, as this run sees it.
@@ -68,9 +71,15 @@ type lanes struct {
 	next    int     // where the next claim begins, so that many lanes take turns
 	scanned time.Time
 	cost    time.Duration // how long the last scan took
+	unled   time.Duration // how long claims without a mark took since then
 	// moved: since the last scan something was claimed, given back or due again at
 	// once, so that another scan may find what the marks now hide.
 	moved bool
+}
+
+// outdated says that it is time for another scan, whatever is known to have work.
+func (l *lanes) outdated() bool {
+	return time.Since(l.scanned) >= max(rescanAfter, rescanShare*(l.cost+l.unled))
 }
 
 // held says which destinations nothing is claimed for by a fault, and why; nil for none.

@@ -93,3 +93,22 @@ func TestLanesTakeTurns(t *testing.T) {
 		t.Errorf("%d of 10 lanes were asked in five claims of two", len(asked))
 	}
 }
+
+// The dearer it is to look and to claim from the beginning, the more seldom that is done.
+func TestScansAreFewWhereTheyAreDear(t *testing.T) {
+	for _, c := range []struct {
+		cost, unled, since time.Duration
+		want               bool
+	}{
+		{0, 0, 4 * time.Second, false},
+		{0, 0, 5 * time.Second, true},
+		{time.Second, 0, 9 * time.Second, false},
+		{time.Second, time.Second, 19 * time.Second, false},
+		{time.Second, time.Second, 20 * time.Second, true},
+	} {
+		l := lanes{cost: c.cost, unled: c.unled, scanned: time.Now().Add(-c.since)}
+		if got := l.outdated(); got != c.want {
+			t.Errorf("%+v: outdated %t", c, got)
+		}
+	}
+}
