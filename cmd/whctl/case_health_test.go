@@ -70,6 +70,7 @@ func TestTwentyProcessesKeepToOneCapAndOneRate(t *testing.T) {
 		ps = append(ps, b.start("deliver", "--once", "--quiet", "--max-time", long, "--worker-id", fmt.Sprint("w", i)))
 	}
 	for _, p := range ps {
+		<-p.Done() // a minute is longer than Wait would have patience for
 		if res := p.Wait(); res.Code != 0 || res.Stderr != "" {
 			t.Errorf("exit %d: %s", res.Code, res.Stderr)
 		}
