@@ -2,26 +2,17 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"example.com/whctl/internal/config"
 	"example.com/whctl/internal/pgstore"
 	"example.com/whctl/internal/render"
 	"example.com/whctl/internal/work"
 )
 
-type cancelOptions struct {
-	reason   string
-	operator string
-}
-
 func newCancelCmd(a *app) *cobra.Command {
-	var o cancelOptions
+	var o actor
 	cmd := &cobra.Command{
 		Use:   "cancel ID [ID…] --reason REASON",
 		Short: "Cancel deliveries that are scheduled",
@@ -34,7 +25,7 @@ exist exits 4.`,
   whctl cancel del-8f31 del-8f32 --reason 'duplicates, see INC-77' --operator ana`,
 		Args: deliveryIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.validate(a, cmd.Flags().Changed("operator")); err != nil {
+			if err := o.check(a, "cancel", cmd.Flags().Changed("operator")); err != nil {
 				return err
 			}
 			return runCancel(cmd.Context(), a, unique(args), o)
@@ -47,20 +38,6 @@ exist exits 4.`,
 	return cmd
 }
 
-func (o *cancelOptions) validate(a *app, given bool) error {
-	if strings.TrimSpace(o.reason) == "" {
-		return usage("cancel needs a --reason that says something")
-	}
-	if given && strings.TrimSpace(o.operator) == "" {
-		return usage("--operator is blank")
-	}
-	o.operator = strings.TrimSpace(a.operator(o.operator))
-	if !utf8.ValidString(o.reason) || !utf8.ValidString(o.operator) {
-		return usage("--reason and --operator want text in UTF-8")
-	}
-	return nil
-}
-
 // cancelled is what became of one id.
 type cancelled struct {
 	DeliveryID string      `json:"delivery_id"`
@@ -69,31 +46,9 @@ type cancelled struct {
 	unseen     bool        // the role may not look
 }
 
-func runCancel(ctx context.Context, a *app, ids []string, o cancelOptions) error {
-	format, err := a.renderOptions()
-	if err != nil {
-		return err
-	}
-	return a.withStore(ctx, func(_ *config.Config, s *pgstore.Store) error {
-		var done []cancelled
-		var refusals []error
-		for _, id := range ids {
-			one, err := cancelOne(ctx, s, work.Cancellation{DeliveryID: id, Reason: o.reason, Operator: o.operator})
-			if err != nil && !errors.Is(err, work.ErrRefused) && !errors.Is(err, work.ErrNotFound) {
-				refusals = append(refusals, err)
-				break
-			}
-			done = append(done, one)
-			if err != nil {
-				refusals = append(refusals, err)
-			}
-		}
-		if !a.global.quiet {
-			if err := cancelView().Write(a.io.Out, format, done); err != nil {
-				return err
-			}
-		}
-		return errors.Join(refusals...)
+func runCancel(ctx context.Context, a *app, ids []string, o actor) error {
+	return actOnEach(ctx, a, ids, cancelView(), func(s *pgstore.Store, id string) (cancelled, error) {
+		return cancelOne(ctx, s, work.Cancellation{DeliveryID: id, Reason: o.reason, Operator: o.operator})
 	})
 }
 

@@ -2,23 +2,16 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"example.com/whctl/internal/config"
 	"example.com/whctl/internal/pgstore"
 	"example.com/whctl/internal/render"
 	"example.com/whctl/internal/work"
 )
 
-// actOptions are those of an act of a person that goes on record.
-type actOptions struct {
-	reason   string
-	operator string
-}
+// actOptions are those of an act on destinations: it needs to know who acts.
+type actOptions struct{ actor }
 
 func (o *actOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -27,17 +20,11 @@ func (o *actOptions) flags(cmd *cobra.Command) {
 }
 
 func (o *actOptions) validate(a *app, cmd *cobra.Command) error {
-	if strings.TrimSpace(o.reason) == "" {
-		return usage("%s needs a --reason that says something", cmd.CommandPath())
+	if err := o.check(a, cmd.CommandPath(), cmd.Flags().Changed("operator")); err != nil {
+		return err
 	}
-	if cmd.Flags().Changed("operator") && strings.TrimSpace(o.operator) == "" {
-		return usage("--operator is blank")
-	}
-	if o.operator = strings.TrimSpace(a.operator(o.operator)); o.operator == "" {
+	if o.operator == "" {
 		return usage("%s needs to know who acts: --operator NAME, or $WHCTL_OPERATOR", cmd.CommandPath())
-	}
-	if !utf8.ValidString(o.reason) || !utf8.ValidString(o.operator) {
-		return usage("--reason and --operator want text in UTF-8")
 	}
 	return nil
 }
@@ -117,33 +104,13 @@ type pausedOrNot struct {
 }
 
 func runDestinationAct(ctx context.Context, a *app, act destinationAct, names []string, o actOptions) error {
-	format, err := a.renderOptions()
-	if err != nil {
-		return err
-	}
-	return a.withStore(ctx, func(_ *config.Config, s *pgstore.Store) error {
-		var done []pausedOrNot
-		var refusals []error
-		for _, name := range names {
-			was, err := act.do(ctx, s, work.DestinationAct{Name: name, Operator: o.operator, Reason: o.reason})
-			if err != nil {
-				refusals = append(refusals, err)
-			}
-			if err != nil && !errors.Is(err, work.ErrNotFound) {
-				break
-			}
-			one := pausedOrNot{Name: name, Was: was}
-			if err == nil {
-				one.Paused = &act.pauses
-			}
-			done = append(done, one)
+	return actOnEach(ctx, a, names, pausedView(), func(s *pgstore.Store, name string) (pausedOrNot, error) {
+		was, err := act.do(ctx, s, work.DestinationAct{Name: name, Operator: o.operator, Reason: o.reason})
+		one := pausedOrNot{Name: name, Was: was}
+		if err == nil {
+			one.Paused = &act.pauses
 		}
-		if !a.global.quiet {
-			if err := pausedView().Write(a.io.Out, format, done); err != nil {
-				return err
-			}
-		}
-		return errors.Join(refusals...)
+		return one, err
 	})
 }
 
