@@ -12,8 +12,11 @@ import (
 // group costs nothing. A judgement that fails is left out: the next one counts on from
 // what is known, and a probe ends by itself.
 func (r *recorder) judge(ctx context.Context, s *settled) {
+	if s.err != nil {
+		return // and there are no fates
+	}
 	trials, to := r.trials(s.done, s.fates)
-	if s.err != nil || len(trials) == 0 {
+	if len(trials) == 0 {
 		return
 	}
 	health, err := r.store.Judge(ctx, trials, func(asOf time.Time, h work.Health, t work.Trial) work.Health {
@@ -34,7 +37,7 @@ func (r *recorder) trials(group []done, fates []work.Fate) ([]work.Trial, map[in
 	var all []work.Trial
 	place, to := map[int64]int{}, map[int64]*Endpoint{}
 	for i, d := range group {
-		if i < len(fates) && fates[i] != work.Late && (r.troubled[d.claimed.DestinationID] || d.telling()) {
+		if fates[i] != work.Late && (r.troubled[d.claimed.DestinationID] || d.telling()) {
 			to[d.claimed.DestinationID] = d.to
 		}
 	}
@@ -43,7 +46,7 @@ func (r *recorder) trials(group []done, fates []work.Fate) ([]work.Trial, map[in
 	}
 	for i, d := range group {
 		id := d.claimed.DestinationID
-		if to[id] == nil || i >= len(fates) || fates[i] == work.Late {
+		if to[id] == nil || fates[i] == work.Late {
 			continue
 		}
 		at, known := place[id]

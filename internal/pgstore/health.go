@@ -148,7 +148,7 @@ func (s *Store) Judge(ctx context.Context, trials []work.Trial, judge func(asOf 
 			return err
 		}
 		places := l.places()
-		if err := s.deliveredSince(ctx, tx, trials, &l); err != nil {
+		if err := s.deliveredSince(ctx, tx, trials, l.health, places); err != nil {
 			return err
 		}
 		before := append([]work.Health(nil), l.health...)
@@ -165,9 +165,8 @@ func (s *Store) Judge(ctx context.Context, trials []work.Trial, judge func(asOf 
 	return l.health, nil
 }
 
-// deliveredSince looks for what other workers delivered while refusals were counted: they
-// may not have known of those, and told nobody. A worker that knows tells, and knows within
-// a few seconds, so that older deliveries need not be looked for.
+// What another worker delivered while refusals were counted. A worker that knows of those
+// tells, and knows within a few seconds, so that older deliveries need not be looked for.
 const deliveredSinceSQL = `
 SELECT h.destination_id, l.finished_at
 FROM whctl.destination_health h
@@ -180,7 +179,9 @@ CROSS JOIN LATERAL (
 WHERE h.destination_id = ANY($1::bigint[]) AND h.refused_since IS NOT NULL
 ORDER BY h.destination_id`
 
-func (s *Store) deliveredSince(ctx context.Context, tx *sqlx.Tx, trials []work.Trial, l *lockedHealth) error {
+// deliveredSince looks for what other workers delivered while refusals were counted: they
+// may not have known of those, and told nobody. places says where in health each stands.
+func (s *Store) deliveredSince(ctx context.Context, tx *sqlx.Tx, trials []work.Trial, health []work.Health, places map[int64]int) error {
 	var ids []int64
 	for _, t := range trials {
 		if slices.ContainsFunc(t.Outcomes, func(o work.Outcome) bool { return o.Class == work.Unauthorized }) {
@@ -197,9 +198,8 @@ func (s *Store) deliveredSince(ctx context.Context, tx *sqlx.Tx, trials []work.T
 	if err := tx.SelectContext(ctx, &rows, s.sql(deliveredSinceSQL), pq.Array(ids)); err != nil {
 		return err
 	}
-	places := l.places()
 	for _, r := range rows {
-		l.health[places[r.DestinationID]].DeliveredAt = r.At
+		health[places[r.DestinationID]].DeliveredAt = r.At
 	}
 	return nil
 }
