@@ -39,8 +39,6 @@ const (
 	usualPlaces          = 256
 	memoryOfAPlace       = 128 << 10
 	memoryOfADestination = 8 << 10
-	// deliverPayloads is how many bytes of payloads a run holds at a time.
-	deliverPayloads = 16 << 20
 )
 
 // deliverNeeds are what a run needs of the database. A worker listens besides, on one
@@ -103,7 +101,7 @@ from run to run, so each job and each worker needs a file of its own.`,
 	f.BoolVar(&o.detailed, "detailed-exitcode", false, "exit 10 when it stopped at its own limit with work left")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "serve metrics and health at `HOST:PORT`; of a worker only")
 	f.StringVar(&o.metricsFile, "metrics-file", "", "keep metrics in `FILE`, for node_exporter")
-	o.payloads = deliverPayloads
+	o.payloads = deliver.PayloadMemory
 	f.Var((*sizeFlag)(&o.payloads), "payload-memory", "bytes of payloads held in memory at a time")
 	a.completeDestinations(cmd, "destination")
 	return cmd
@@ -235,7 +233,7 @@ func guards(c *config.Config, store *pgstore.Store) func(work.Claimed) func(cont
 // memory is how many bytes a run may take before the collector has to hurry.
 func (o deliverOptions) memory(places, destinations int) int64 {
 	return deliverMemory + memoryOfAPlace*int64(max(0, places-usualPlaces)) + memoryOfADestination*int64(destinations) +
-		2*max(0, o.payloads-deliverPayloads) // each may stand there twice: as read, and as the body
+		2*max(0, o.payloads-deliver.PayloadMemory) // each may stand there twice: as read, and as the body
 }
 
 // tuneCollector fits Go's collector to a command that uses more bytes than most.

@@ -374,7 +374,7 @@ func TestLostDatabaseEndsTheRun(t *testing.T) {
 func TestLargePayloadsAreReadWithinABudget(t *testing.T) {
 	rows := due(1, 6)
 	for _, r := range rows {
-		r.bytes = payloadMemory // one at a time
+		r.bytes = PayloadMemory // one at a time
 	}
 	var held, most atomic.Int64
 	sum := once(t, t.Context(), newTable(rows...), options(6, func(ctx context.Context, c work.Claimed) work.Outcome {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// payloadMemory is how many bytes of payloads are held at a time, unless told otherwise.
-	payloadMemory = 16 << 20
+	// PayloadMemory is how many bytes of payloads are held at a time, unless told otherwise.
+	PayloadMemory = 16 << 20
 	// inlineMax is the size up to which a payload comes with its claim, where there is
 	// memory for as many as there are places; larger ones are read one by one.
 	inlineMax = 32 << 10
@@ -58,7 +58,7 @@ type senders struct {
 func newSenders(inner, stop context.Context, store Store, o Options, results chan<- done) *senders {
 	memory := o.PayloadMemory
 	if memory == 0 {
-		memory = payloadMemory
+		memory = PayloadMemory
 	}
 	s := &senders{store: store, o: o, results: results, next: make(chan job), asking: semaphore.NewWeighted(1), stop: stop}
 	s.inlineMax = int(min(inlineMax, memory/2/int64(o.Places)))
