@@ -96,7 +96,7 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 	if err != nil {
 		return err
 	}
-	r.outage.over(r)
+	r.answered()
 	if slices.ContainsFunc(asks, func(a work.Ask) bool { return a.Mark.IsZero() && !a.Suspects }) {
 		r.lanes.unled += time.Since(sent)
 	}
@@ -200,7 +200,7 @@ func (r *run) scan(ctx context.Context) error {
 	if n := len(r.lanes.byID); n > before && r.o.Grow != nil {
 		r.o.Grow(n)
 	}
-	r.outage.over(r)
+	r.answered()
 	r.tellHeld()
 	return nil
 }

@@ -33,7 +33,7 @@ type run struct {
 	begun    time.Time
 	claimed  time.Time // when something was claimed last
 	nextDue  time.Time // when something becomes due, by the last scan and the database's clock
-	outage   outage
+	tries    int       // in vain, to have something of the database, since it last answered
 	// What is due is counted for the observer of a worker.
 	counted   time.Time
 	countCost time.Duration
@@ -86,7 +86,7 @@ func (r *run) loop(ctx context.Context) (StoppedBy, error) {
 		r.o.observed().Turned()
 		why, err := r.turn(ctx)
 		switch {
-		case r.outage.passes(err, r):
+		case r.sitsOut(err):
 			r.pause(ctx)
 		case err != nil:
 			return Failed, err

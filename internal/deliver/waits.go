@@ -77,37 +77,33 @@ func (r *run) lull(la *lane, now time.Time) (time.Duration, bool) {
 	return wait, a.Hold == work.HoldRate && wait <= rateWait
 }
 
-// outage is a time in which the database cannot be reached, or gives up what it is asked.
-type outage struct {
-	tries int
-}
-
 // outageWait bounds the wait between two tries to reach the database.
 const outageWait = 5 * time.Second
 
-// passes says that err is one which a worker sits out.
-func (o *outage) passes(err error, r *run) bool {
+// sitsOut says that err is one which a worker sits out: the database cannot be reached,
+// or gives up what it is asked.
+func (r *run) sitsOut(err error) bool {
 	if !r.serve || !errors.Is(err, work.ErrUnreachable) && !errors.Is(err, work.ErrContended) {
 		return false
 	}
-	if o.tries == 0 {
+	if r.tries == 0 {
 		r.o.Log.Warn("the database does not do what it is asked; trying on", "error", err)
 	}
-	o.tries++
+	r.tries++
 	return true
 }
 
-// over notes that the database answers.
-func (o *outage) over(r *run) {
-	if o.tries > 0 {
+// answered notes that the database does what it is asked.
+func (r *run) answered() {
+	if r.tries > 0 {
 		r.o.Log.Info("the database does what it is asked again")
 	}
-	o.tries = 0
+	r.tries = 0
 }
 
 // pause waits before the database is tried again.
 func (r *run) pause(ctx context.Context) {
-	t := time.NewTimer(min(time.Duration(r.outage.tries)*time.Second, outageWait))
+	t := time.NewTimer(min(time.Duration(r.tries)*time.Second, outageWait))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
