@@ -28,6 +28,7 @@ type table struct {
 	writes   <-chan struct{} // closed: recording goes on; nil: it always does
 	begun    time.Time
 	surveys  int
+	look     time.Duration // how long a survey takes
 	known    bool          // the worker
 	others   int           // workers
 	waiting  bool          // the worker is
@@ -85,6 +86,7 @@ func (t *table) asOf() time.Time {
 }
 
 func (t *table) Survey(context.Context) (work.Survey, error) {
+	time.Sleep(t.look)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.surveys++

@@ -79,8 +79,11 @@ type lanes struct {
 
 // outdated says that it is time for another scan, whatever is known to have work.
 func (l *lanes) outdated() bool {
-	return time.Since(l.scanned) >= max(rescanAfter, rescanShare*(l.cost+l.unled))
+	return time.Since(l.scanned) >= max(rescanAfter, rescanShare*l.price())
 }
+
+// price is what the last scan has cost: itself, and the claims that it left without marks.
+func (l *lanes) price() time.Duration { return l.cost + l.unled }
 
 // held says which destinations nothing is claimed for by a fault, and why; nil for none.
 func (l *lanes) held() error {

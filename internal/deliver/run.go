@@ -110,7 +110,7 @@ func (r *run) turn(ctx context.Context) (StoppedBy, error) {
 		if err := r.wait(ctx, r.patience(free > 0)); err != nil {
 			return "", err
 		}
-		if free = r.free(); free == 0 {
+		if free = r.free(); free <= 0 {
 			return stopped(ctx, r.keepUp(ctx))
 		}
 	}
@@ -168,7 +168,8 @@ func (o Options) ahead() int {
 	return o.Places
 }
 
-// free is how many deliveries may be claimed now.
+// free is how many deliveries may be claimed now. It is below zero for a moment where
+// results that made places free have been settled meanwhile, and others took the places.
 func (r *run) free() int {
 	ended := len(r.recorder.results) + int(r.recorder.writing.Load())
 	free := min(r.o.Places+min(ended, r.o.ahead())-r.busy, maxClaim)

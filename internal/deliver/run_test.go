@@ -507,3 +507,36 @@ func TestALeaseIsCountedFromBeforeItsClaim(t *testing.T) {
 		}
 	})
 }
+
+// Looking who has work costs a look at every destination, and at all that ended there; the
+// marks are trusted as long as there is work by them.
+func TestNoLookWhileThereIsWork(t *testing.T) {
+	var rows []*row
+	for i := range int64(100) {
+		rows = append(rows, due(i+1, 50)...)
+	}
+	store := newTable(rows...)
+	o := options(256, ok)
+	o.Limit = 4000
+	once(t, t.Context(), store, o)
+	if store.surveys != 1 {
+		t.Errorf("looked %d times who has work, want once", store.surveys)
+	}
+}
+
+// Where a destination has all that it may have in flight, looking finds nothing new at it.
+// Others may have come to have work, so it is looked, but for a small part of the time.
+func TestLooksLittleWhileLanesAreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable(due(1, 500)...)
+		store.look = 10 * time.Millisecond
+		begun := time.Now()
+		once(t, t.Context(), store, options(256, func(ctx context.Context, c work.Claimed) work.Outcome {
+			time.Sleep(100*time.Millisecond + time.Duration(c.ID%100)*time.Millisecond)
+			return ok(ctx, c)
+		}))
+		if spent, in := time.Duration(store.surveys)*store.look, time.Since(begun); spent > in/rescanShare {
+			t.Errorf("%s of %s were spent on looking who has work", spent, in)
+		}
+	})
+}

@@ -22,18 +22,26 @@ const (
 )
 
 // pollAfter is how long a worker waits before it looks again who has work.
-func (l *lanes) pollAfter() time.Duration { return max(pollEvery, pollShare*l.cost) }
+func (l *lanes) pollAfter() time.Duration { return max(pollEvery, pollShare*l.price()) }
 
-// stale says that another scan may find something. A worker does not look again at each
-// notice that it gets, when looking is costly.
+// stale says that another scan may find something, and that it is not too soon for one.
 func (r *run) stale() bool {
-	l := &r.lanes
-	if !r.serve {
-		return l.moved
+	becameDue := r.serve && !r.nextDue.IsZero() && !r.nextDue.After(r.clock.now())
+	return (r.lanes.moved || becameDue) && r.lookIn() <= 0 || r.serve && time.Since(r.lanes.scanned) >= r.lanes.pollAfter()
+}
+
+// lookIn is how long it is until another scan is worth its price. A worker does not look
+// at each notice that it gets. A bounded run with nothing under way looks at once, to see
+// whether it has come to its end.
+func (r *run) lookIn() time.Duration {
+	price := r.lanes.price()
+	switch {
+	case r.serve:
+		return noticeShare*price - time.Since(r.lanes.scanned)
+	case r.busy == 0:
+		return 0
 	}
-	since := time.Since(l.scanned)
-	becameDue := !r.nextDue.IsZero() && !r.nextDue.After(r.clock.now())
-	return (l.moved || becameDue) && since >= noticeShare*l.cost || since >= l.pollAfter()
+	return rescanShare*price - time.Since(r.lanes.scanned)
 }
 
 // next is how long to wait until something may be claimed, as far as that is known, and
@@ -41,7 +49,7 @@ func (r *run) stale() bool {
 func (r *run) next() (wait time.Duration, worthwhile bool) {
 	now := r.clock.now()
 	wait = never
-	look := noticeShare*r.lanes.cost - time.Since(r.lanes.scanned) // a worker does not look before
+	look := r.lookIn()
 	if r.serve && !r.nextDue.IsZero() {
 		wait = max(r.nextDue.Sub(now), look)
 	}
