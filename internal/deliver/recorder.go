@@ -37,11 +37,12 @@ type recorder struct {
 	// troubled are destinations that a success would change something about.
 	troubled map[int64]bool
 	flying   atomic.Int64  // deliveries claimed and not settled
-	writing  atomic.Int64  // of these, with a result that is being written
-	began    chan struct{} // a token when a group begins to be written
+	ended    atomic.Int64  // of these, with a result
+	enough   atomic.Int64  // how many with a result the run waits for
+	freed    chan struct{} // a token when there are as many
 	results  chan done
 	settled  chan settled
-	ended    chan struct{}
+	done     chan struct{}
 	urgent   chan struct{} // closed by hurry
 }
 
@@ -51,13 +52,24 @@ func startRecorder(ctx context.Context, store Store, o Options, patient bool) *r
 		// Senders and the run never wait for each other: there is room for every place.
 		results:  make(chan done, o.Places+o.ahead()+1),
 		settled:  make(chan settled, o.Places+o.ahead()+1),
-		began:    make(chan struct{}, 1),
-		ended:    make(chan struct{}),
+		freed:    make(chan struct{}, 1),
+		done:     make(chan struct{}),
 		urgent:   make(chan struct{}),
 		troubled: make(map[int64]bool),
 	}
 	go r.work(ctx)
 	return r
+}
+
+// put hands over a result: its place is free from now on.
+func (r *recorder) put(d done) {
+	r.results <- d
+	if r.ended.Add(1) == r.enough.Load() {
+		select {
+		case r.freed <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // hurry ends the patience with a database that does not answer.
@@ -66,23 +78,17 @@ func (r *recorder) hurry() { close(r.urgent) }
 // stop ends the recorder when all that was claimed has been settled.
 func (r *recorder) stop() {
 	close(r.results)
-	<-r.ended
+	<-r.done
 }
 
 func (r *recorder) work(ctx context.Context) {
-	defer close(r.ended)
+	defer close(r.done)
 	var lost error // the database takes nothing any more: nothing more is tried
 	for first := range r.results {
 		group := r.gather(first)
 		if lost != nil {
-			r.writing.Add(int64(len(group)))
 			r.settled <- settled{done: group, err: lost}
 			continue
-		}
-		r.writing.Add(int64(len(group)))
-		select {
-		case r.began <- struct{}{}:
-		default:
 		}
 		for _, s := range r.record(ctx, group) {
 			if fatal(s.err) {

@@ -65,7 +65,7 @@ func carryOut(ctx context.Context, r *run) (Summary, error) {
 	r.begun, r.claimed = time.Now(), time.Now()
 	r.tally = newTally(r.o.Owner, began)
 	r.recorder = startRecorder(inner, r.store, r.o, r.serve)
-	r.senders = newSenders(inner, ctx, r.store, r.o, r.recorder.results)
+	r.senders = newSenders(inner, ctx, r.store, r.o, r.recorder.put)
 
 	why, err := r.loop(ctx)
 	if ended := r.windUp(ctx, why); err == nil {
@@ -105,8 +105,9 @@ func (r *run) turn(ctx context.Context) (StoppedBy, error) {
 	if why := r.reached(ctx); why != "" {
 		return why, nil
 	}
+	wanted := r.await()
 	free := r.free()
-	if free < r.wanted() {
+	if free < wanted {
 		if err := r.wait(ctx, r.patience(free > 0)); err != nil {
 			return "", err
 		}
@@ -171,20 +172,26 @@ func (o Options) ahead() int {
 // free is how many deliveries may be claimed now. It is below zero for a moment where
 // results that made places free have been settled meanwhile, and others took the places.
 func (r *run) free() int {
-	ended := len(r.recorder.results) + int(r.recorder.writing.Load())
-	free := min(r.o.Places+min(ended, r.o.ahead())-r.busy, maxClaim)
+	free := min(r.o.Places+min(int(r.recorder.ended.Load()), r.o.ahead())-r.busy, maxClaim)
 	if r.o.Limit > 0 {
 		free = min(free, r.o.Limit-r.tally.attempted)
 	}
 	return free
 }
 
-// wanted is how many places make a claim worth its while: a quarter of all.
+// wanted is how many places make a claim worth its while: half of all.
 func (r *run) wanted() int {
-	wanted := max(1, min(r.o.Places/4, maxClaim))
+	wanted := max(1, min(r.o.Places/2, maxClaim))
 	if r.o.Limit > 0 {
 		wanted = min(wanted, r.o.Limit-r.tally.attempted)
 	}
+	return wanted
+}
+
+// await is wanted, and has the run woken when as many places are free.
+func (r *run) await() int {
+	wanted := r.wanted()
+	r.recorder.enough.Store(int64(wanted - r.o.Places + r.busy))
 	return wanted
 }
 
@@ -195,7 +202,7 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 	select {
 	case s := <-r.recorder.settled:
 		return r.settle(s)
-	case <-r.recorder.began:
+	case <-r.recorder.freed:
 	case <-r.o.Wake:
 		r.lanes.moved = true
 	case <-ctx.Done():

@@ -44,7 +44,7 @@ type done struct {
 type senders struct {
 	store     Store
 	o         Options
-	results   chan<- done
+	result    func(done)
 	next      chan job            // to a goroutine that waits; closed: they end
 	apart     int64               // bytes of payloads that are read apart from their claims, at a time
 	budget    *semaphore.Weighted // of them
@@ -55,12 +55,12 @@ type senders struct {
 	cut       context.CancelFunc
 }
 
-func newSenders(inner, stop context.Context, store Store, o Options, results chan<- done) *senders {
+func newSenders(inner, stop context.Context, store Store, o Options, result func(done)) *senders {
 	memory := o.PayloadMemory
 	if memory == 0 {
 		memory = PayloadMemory
 	}
-	s := &senders{store: store, o: o, results: results, next: make(chan job), asking: semaphore.NewWeighted(1), stop: stop}
+	s := &senders{store: store, o: o, result: result, next: make(chan job), asking: semaphore.NewWeighted(1), stop: stop}
 	s.inlineMax = int(min(inlineMax, memory/2/int64(o.Places)))
 	s.apart = memory - int64(s.inlineMax)*int64(o.Places)
 	s.budget = semaphore.NewWeighted(s.apart)
@@ -81,7 +81,7 @@ func (s *senders) start(j job) {
 	case j.claimed.Lost:
 		s.finish(j, work.Outcome{Class: work.Lost, Message: "the worker was lost: its lease ran out without a result"})
 	case j.claimed.Expired:
-		s.results <- done{job: j, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonNotAfter, Why: "not_after has passed"}}
+		s.result(done{job: j, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonNotAfter, Why: "not_after has passed"}})
 	default:
 		select {
 		case s.next <- j:
@@ -107,7 +107,7 @@ func (s *senders) attempt(j job) {
 			return
 		}
 		if !wanted {
-			s.results <- done{job: j, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonGuard, Why: "its guard says that it is no longer wanted"}}
+			s.result(done{job: j, decision: policy.Decision{Verdict: policy.Cancel, Reason: work.ReasonGuard, Why: "its guard says that it is no longer wanted"}})
 			return
 		}
 	}
@@ -193,7 +193,7 @@ func (s *senders) read(id int64) ([]byte, error) {
 }
 
 func (s *senders) finish(j job, o work.Outcome) {
-	s.results <- done{job: j.slim(), outcome: o, decision: j.to.Policy.Decide(o, j.claimed.Attempt, s.o.Random)}
+	s.result(done{job: j.slim(), outcome: o, decision: j.to.Policy.Decide(o, j.claimed.Attempt, s.o.Random)})
 }
 
 // giveBack gives back what could not be made ready. Unless the run was being stopped,
@@ -213,7 +213,7 @@ var errShortLease = errors.New("too little of its lease is left to send it")
 
 // release gives back a delivery that was provably not sent.
 func (s *senders) release(j job, why string, retired error) {
-	s.results <- done{job: j.slim(), decision: policy.Decision{Verdict: policy.Release, Why: why}, retired: retired}
+	s.result(done{job: j.slim(), decision: policy.Decision{Verdict: policy.Release, Why: why}, retired: retired})
 }
 
 // slim lets go of the payload, which nobody needs after the send.

@@ -27,7 +27,7 @@ func (r *run) settleReady() error {
 // the run cannot go on with.
 func (r *run) settle(s settled) error {
 	r.recorder.flying.Add(-int64(len(s.done)))
-	r.recorder.writing.Add(-int64(len(s.done)))
+	r.recorder.ended.Add(-int64(len(s.done)))
 	for _, h := range s.health {
 		r.see(h)
 	}
