@@ -16,6 +16,8 @@ const (
 	// maxDrain is how much of an answer's body is read, so that the connection can be
 	// used again; a longer body costs the connection.
 	maxDrain = 32 << 10
+	// maxBody bounds what comes of a body on the connection, in chunks however small.
+	maxBody = 8 * maxDrain
 	// maxKept bounds what a policy may ask to keep of a 2xx answer, in bytes.
 	maxKept = 32 << 10
 	// overlap is read beyond what is kept, for what begins there is taken out too.
@@ -35,11 +37,15 @@ func (s *Sender) answer(ex *exchange, resp *http.Response, r Request, t *target)
 		o.Message = statusMessage(resp, r, t)
 		o.RetryAfter = retryAfter(resp.Header, s.now)
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == http.NoBody {
-		return o // no body, or one that has no end
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return o // nothing of what follows is an answer
 	}
-	e := ex.evidence(resp, keep)
+	// The body is not closed, which would be to read all of it: the connection is.
+	if resp.Body != http.NoBody {
+		ex.atMost(bodyTime)
+	}
+	e := evidenceOf(resp, keep)
+	ex.whole = e.ended && !resp.Close
 	if e.err != nil {
 		o.Message = joinNote(o.Message, "the answer's body broke off")
 	}
@@ -63,15 +69,18 @@ func (s *Sender) redactEvidence(e *evidence) {
 
 // evidence is the beginning of an answer's body.
 type evidence struct {
-	text []byte
-	more bool  // there was more, or it is not known
-	err  error // why the rest could not be read
+	text  []byte
+	more  bool  // there was more, or it is not known
+	ended bool  // it was read to its end
+	err   error // why the rest could not be read
 }
 
-// evidence reads enough to keep that many bytes after scrubbing, and goes on to the end
+// evidenceOf reads enough to keep that many bytes after scrubbing, and goes on to the end
 // of the body if that is near.
-func (ex *exchange) evidence(resp *http.Response, keep int) evidence {
-	ex.atMost(bodyTime)
+func evidenceOf(resp *http.Response, keep int) evidence {
+	if resp.Body == http.NoBody {
+		return evidence{ended: true}
+	}
 	buf := buffers.Get().(*[4096]byte)
 	defer buffers.Put(buf)
 	want := 0
@@ -95,6 +104,7 @@ func (ex *exchange) evidence(resp *http.Response, keep int) evidence {
 		e.more = e.more || len(part) < n
 		switch {
 		case errors.Is(err, io.EOF):
+			e.ended = true
 			return e
 		case err != nil:
 			e.err, e.more = err, true

@@ -5,12 +5,13 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
 	"slices"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"example.com/whctl/internal/redact"
 	"example.com/whctl/internal/work"
@@ -42,8 +43,9 @@ type Config struct {
 
 // Sender makes requests. It may be used by any number of goroutines at once.
 type Sender struct {
-	transport *http.Transport
 	guard     *guard
+	tls       *tls.Config // of every connection, without the name
+	idle      idleConns
 	redact    redact.Rules
 	userAgent string
 	now       func() time.Time
@@ -69,37 +71,22 @@ func New(c Config) (*Sender, error) {
 	if s.userAgent == "" {
 		s.userAgent = "whctl"
 	}
+	if !httpguts.ValidHeaderFieldValue(s.userAgent) {
+		return nil, fmt.Errorf("%w: the name of this program cannot be sent in a header", work.ErrConfig)
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if s.places <= 0 {
 		s.places = defaultPlaces
 	}
-	s.transport = s.newTransport(roots, g.proxy)
+	s.tls = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	s.idle.perHost, s.idle.most = s.places, 2*s.places+64 // over all hosts: idle connections cost descriptors
 	return s, nil
 }
 
-// Close ends idle connections. Requests in flight go on.
-func (s *Sender) Close() { s.transport.CloseIdleConnections() }
-
-func (s *Sender) newTransport(roots *x509.CertPool, proxy *url.URL) *http.Transport {
-	t := &http.Transport{
-		DialContext:            s.dial,
-		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		Protocols:              new(http.Protocols),
-		DisableCompression:     true, // evidence is kept as it came
-		MaxIdleConnsPerHost:    s.places,
-		MaxIdleConns:           2*s.places + 64, // over all hosts: idle connections cost descriptors
-		IdleConnTimeout:        idleTime,
-		MaxResponseHeaderBytes: maxHead,
-	}
-	t.Protocols.SetHTTP1(true)
-	if proxy != nil {
-		t.Proxy = http.ProxyURL(proxy) // never http.ProxyFromEnvironment
-		t.OnProxyConnectResponse = checkProxyAnswer
-	}
-	return t
-}
+// Close ends idle connections, and keeps none from now on. Requests in flight go on.
+func (s *Sender) Close() { s.idle.close() }
 
 func readRoots(file string) (*x509.CertPool, error) {
 	if file == "" {

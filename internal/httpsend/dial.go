@@ -18,27 +18,17 @@ const (
 // and right before the connection is made. Of a name with several addresses those that
 // are refused are passed over; the others are tried. With a proxy every connection goes
 // there: naming it in egress.proxy admits its address, unless it is denied.
-func (s *Sender) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
-	d := net.Dialer{Resolver: s.resolver, ControlContext: s.control}
-	// The transport lets a dial go on when its request has given up: it ends with the
-	// time limit of the request that asked for it, and so does the handshake.
-	ex, _ := ctx.Value(exchangeKey{}).(*exchange)
-	if ex != nil {
-		d.Deadline = ex.deadline
-	}
-	conn, err := d.DialContext(ctx, network, hostPort)
+func (s *Sender) dial(ex *exchange, hostPort string) (*socket, error) {
+	d := net.Dialer{Resolver: s.resolver, ControlContext: s.control, Deadline: ex.deadline}
+	c, err := d.DialContext(ex.parent, "tcp", hostPort)
 	if err != nil {
 		return nil, err
 	}
-	w, err := watch(conn)
+	k, err := newSocket(c)
 	if err != nil {
-		conn.Close()
-		return nil, err
+		c.Close()
 	}
-	if ex != nil {
-		err = conn.SetDeadline(ex.deadline)
-	}
-	return w, err
+	return k, err
 }
 
 // control is called for each address, between the making of the socket and the connect:

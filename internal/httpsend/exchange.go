@@ -3,29 +3,34 @@ package httpsend
 import (
 	"context"
 	"errors"
-	"net"
-	"net/http/httptrace"
+	"net/http"
+	"os"
 	"time"
 )
 
-var (
-	errTimeout = errors.New("time limit of the request")
-	errResend  = errors.New("a second POST for one attempt")
+const (
+	// atOnce is how much of a request a socket's buffer takes in any case (tcp(7)): to
+	// write it waits for nobody.
+	atOnce = 16 << 10
+	// writeEnd is how long after the answer the last of a long request may still be on
+	// its way into the socket.
+	writeEnd = 50 * time.Millisecond
 )
-
-type exchangeKey struct{}
 
 // exchange is one request on its way, and the answer to it.
 type exchange struct {
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	timer    *time.Timer // cancels with errTimeout
-	deadline time.Time
+	parent   context.Context
 	start    time.Time
+	deadline time.Time // of the request or of the parent, whichever is earlier
 	limit    time.Duration
-	conn     *watchedConn // that carries the request; nil before there is one
-	reused   bool
-	proxied  bool // the connection, where there is one, is made by a proxy
+	proxied  bool   // the connection, where there is one, is made by a proxy
+	heard    *trail // nil: nobody listens
+
+	conn    *conn       // that carries the request; nil before there is one
+	keep    func() bool // takes back what breaks off with the parent; false: too late
+	writing chan error  // has the end of the write, where that goes on beside the reading; nil: it does not
+	whole   bool        // the answer was read to its end, and more may follow
+	free    func(*conn) // takes the connection for another request
 }
 
 // newExchange starts the clock: the exchange is over after limit, or when parent is.
@@ -33,69 +38,121 @@ func newExchange(parent context.Context, start time.Time, limit time.Duration) *
 	if limit <= 0 {
 		limit = defaultTimeout
 	}
-	ex := &exchange{start: start, limit: limit, deadline: start.Add(limit)}
+	ex := &exchange{parent: parent, start: start, limit: limit, deadline: start.Add(limit)}
 	if d, ok := parent.Deadline(); ok && d.Before(ex.deadline) {
 		ex.deadline, ex.limit = d, d.Sub(start)
 	}
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, exchangeKey{}, ex))
-	ex.cancel = cancel
-	ex.timer = time.AfterFunc(limit, func() { cancel(errTimeout) })
-	ex.ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: ex.gotConn})
 	return ex
 }
 
-// close ends the exchange. A connection that was read to the end stays open.
-func (ex *exchange) close() {
-	ex.timer.Stop()
-	if ex.conn != nil {
-		ex.conn.release(ex)
+// hold has the socket obey the time limit and the parent from now on.
+func (ex *exchange) hold(s *socket, breakOff func()) error {
+	if err := s.SetDeadline(ex.deadline); err != nil {
+		return err
 	}
-	ex.cancel(nil)
+	ex.keep = nil
+	if ex.parent.Done() != nil {
+		ex.keep = context.AfterFunc(ex.parent, breakOff)
+	}
+	return ex.parent.Err()
+}
+
+// letGo is the end of hold. It answers false when the parent has broken the socket off,
+// or is about to.
+func (ex *exchange) letGo() bool {
+	kept := ex.keep == nil || ex.keep()
+	ex.keep = nil
+	return kept
+}
+
+// drop ends a connection without a word: to say one could take time.
+func (ex *exchange) drop(s *socket) {
+	ex.letGo()
+	s.Close()
+	if ex.writing != nil {
+		_ = <-ex.writing // it failed, as it was to
+		ex.writing = nil
+	}
+}
+
+// close ends the exchange. A connection whose answer was read to the end goes on.
+func (ex *exchange) close() {
+	c := ex.conn
+	if c == nil {
+		return
+	}
+	if !ex.whole || !ex.written() || !ex.letGo() {
+		ex.drop(c.socket)
+		return
+	}
+	ex.free(c)
+}
+
+// written waits for the end of a long request for a moment, and says whether all of it
+// was.
+func (ex *exchange) written() bool {
+	if ex.writing == nil {
+		return true
+	}
+	_ = ex.conn.SetWriteDeadline(time.Now().Add(writeEnd)) // a closed one is not written to
+	err := <-ex.writing
+	ex.writing = nil
+	return err == nil
+}
+
+func (ex *exchange) wrote() bool { return ex.conn != nil && ex.conn.socket.sent > 0 }
+
+// post writes the request and reads the head of its answer. A receiver may answer, and
+// close, before it has read all of it (413): then to write fails while the answer waits
+// to be read. Or it answers and reads no further: a request that could fill the socket
+// is written beside the reading.
+func (ex *exchange) post(first, rest []byte) (*http.Response, error) {
+	c := ex.conn
+	c.socket.sent, c.left = 0, maxHead
+	if len(rest) == 0 && len(first) <= atOnce {
+		_, err := c.Write(first)
+		ex.heard.wrote(err)
+		if err != nil && (c.socket.sent == 0 || errors.Is(err, os.ErrDeadlineExceeded)) {
+			return nil, err
+		}
+	} else {
+		ex.writing = make(chan error, 1)
+		go func() { ex.writing <- ex.writeLong(c, first, rest) }()
+	}
+	return ex.readHead()
+}
+
+func (ex *exchange) writeLong(c *conn, first, rest []byte) error {
+	_, err := c.Write(first)
+	if err == nil {
+		_, err = c.Write(rest)
+	}
+	ex.heard.wrote(err)
+	return err
+}
+
+// readHead passes over answers that only inform (RFC 9110, section 15.2), as many as all
+// heads together may be long.
+func (ex *exchange) readHead() (*http.Response, error) {
+	c := ex.conn
+	for {
+		resp, err := http.ReadResponse(c.in, nil)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode < 100 || resp.StatusCode > 199 || resp.StatusCode == http.StatusSwitchingProtocols {
+			c.left = maxBody
+			return resp, nil
+		}
+	}
 }
 
 // atMost shortens what is left of the time limit to d.
 func (ex *exchange) atMost(d time.Duration) {
-	ex.timer.Reset(min(d, time.Until(ex.deadline)))
-}
-
-// gotConn is called each time net/http has found a connection for the request, before
-// anything is written. A second time after something was written means that it is
-// about to send the request again by itself, which it does on a broken connection when
-// there is an Idempotency-Key and the body is empty (one that isn't has no GetBody, and
-// is not sent twice for want of it): that would be an attempt nobody counted.
-func (ex *exchange) gotConn(info httptrace.GotConnInfo) {
-	conn := watched(info.Conn)
-	if conn == nil {
-		ex.cancel(errors.New("a connection that nobody watches"))
-		return
+	if by := time.Now().Add(d); by.Before(ex.deadline) {
+		_ = ex.conn.SetReadDeadline(by) // a closed one tells when it is read
 	}
-	if ex.wrote() {
-		conn.refuse()
-		ex.cancel(errResend)
-		return
-	}
-	ex.conn, ex.reused = conn, info.Reused
-	conn.begin(ex)
-}
-
-func (ex *exchange) wrote() bool {
-	if ex.conn == nil {
-		return false
-	}
-	sent, _ := ex.conn.passed(ex)
-	return sent > 0
-}
-
-// watched finds the socket below TLS, twice where there is a proxy with TLS.
-func watched(conn net.Conn) *watchedConn {
-	for {
-		switch c := conn.(type) {
-		case *watchedConn:
-			return c
-		case interface{ NetConn() net.Conn }:
-			conn = c.NetConn()
-		default:
-			return nil
-		}
+	if ex.parent.Err() != nil {
+		ex.conn.breakOff() // it may have been before
 	}
 }

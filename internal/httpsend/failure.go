@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -19,10 +17,13 @@ import (
 )
 
 // failure makes an outcome of a request without an answer. Its message is made of
-// fixed texts and the host; errors of net/http are not quoted, for they quote the URL.
+// fixed texts and the host: in errors anything may stand.
 func (ex *exchange) failure(err error, t *target) work.Outcome {
-	if cause := context.Cause(ex.ctx); cause != nil && !errors.Is(cause, errResend) {
+	if cause := context.Cause(ex.parent); cause != nil {
 		return ex.ended(cause)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(ex.deadline) {
+		return ex.timedOut()
 	}
 	if ex.conn == nil {
 		return ex.unconnected(err, t)
@@ -33,7 +34,7 @@ func (ex *exchange) failure(err error, t *target) work.Outcome {
 	if brokenOff(err) {
 		return work.Outcome{Class: work.Reset, Message: t.host + " closed the connection without an answer"}
 	}
-	if _, got := ex.conn.passed(ex); got >= maxHead {
+	if errors.Is(err, errLongHead) {
 		return work.Outcome{Class: work.Protocol, Message: fmt.Sprintf("the answer's head is longer than %d KiB", maxHead>>10)}
 	}
 	return work.Outcome{Class: work.Protocol, Message: "the answer of " + t.host + " is no HTTP"}
@@ -41,7 +42,7 @@ func (ex *exchange) failure(err error, t *target) work.Outcome {
 
 // ended is for a request that was given up on this side.
 func (ex *exchange) ended(cause error) work.Outcome {
-	if errors.Is(cause, errTimeout) || errors.Is(cause, context.DeadlineExceeded) {
+	if errors.Is(cause, context.DeadlineExceeded) {
 		return ex.timedOut()
 	}
 	if ex.wrote() {
@@ -73,9 +74,9 @@ func (ex *exchange) unconnected(err error, t *target) work.Outcome {
 		return work.Outcome{Class: refused.class, Message: whose + ": " + refused.text}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return work.Outcome{Class: work.DNS, Message: whose + ": no such host"}
-	case errors.As(err, &dns) && time.Now().Before(ex.deadline):
+	case dns != nil:
 		return work.Outcome{Class: work.DNS, Message: whose + ": the name could not be resolved"}
-	case dns != nil, errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.As(err, &timeout) && timeout.Timeout():
 		return ex.timedOut()
 	}
 	if text, ok := tlsFault(err, whose); ok {
@@ -115,14 +116,6 @@ func reasonOf(err error) string {
 
 var errProxy = errors.New("the proxy refuses to connect")
 
-// checkProxyAnswer keeps the proxy's reason phrase out of net/http's error.
-func checkProxyAnswer(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
-	if resp.StatusCode != http.StatusOK {
-		return errProxy
-	}
-	return nil
-}
-
 // tlsFault names the kind of fault: expired, wrong host, unknown authority, protocol.
 func tlsFault(err error, host string) (string, bool) {
 	var invalid x509.CertificateInvalidError
@@ -142,7 +135,7 @@ func tlsFault(err error, host string) (string, bool) {
 		return "unknown authority: the system has no roots", true
 	case errors.As(err, &invalid), errors.As(err, &other):
 		return "certificate: the one of " + host + " cannot be used", true
-	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+	case errors.As(err, &record):
 		return "protocol: " + host + " does not speak TLS", true
 	}
 	if text, ok := alert(err); ok {
@@ -162,15 +155,6 @@ func alert(err error) (string, bool) {
 
 // brokenOff says that the connection ended, as against an answer that makes no sense.
 func brokenOff(err error) bool {
-	for _, e := range []error{
-		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, errStale, errStray, errResend,
-		syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, syscall.ETIMEDOUT,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
 	var op *net.OpError
-	// net/http has no name for this one.
-	return errors.As(err, &op) || err.Error() == "http: server closed idle connection"
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op)
 }

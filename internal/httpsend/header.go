@@ -2,9 +2,10 @@ package httpsend
 
 import (
 	"fmt"
-	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
+	"strings"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"golang.org/x/net/http/httpguts"
@@ -31,24 +32,25 @@ func CheckHeaders(names []string) error {
 }
 
 // ownHeaders is how many headers header sets at most, beside the destination's.
-const ownHeaders = 10
+const ownHeaders = 12
 
-// headerSet is the header of one request in the making.
-type headerSet struct {
-	h      http.Header
-	values []string // one allocation for all of them
-}
+// headerSet is the header of one request in the making, in the order in which it is sent.
+type headerSet []field
+
+type field struct{ key, value string }
 
 // set takes a canonical key, or one that is sent as it is written.
-func (s *headerSet) set(key, value string) {
-	s.values = append(s.values, value)
-	s.h[key] = s.values[len(s.values)-1 : len(s.values) : len(s.values)]
+func (s *headerSet) set(key, value string) { *s = append(*s, field{key, value}) }
+
+func (s *headerSet) has(key string) bool {
+	return slices.ContainsFunc(*s, func(f field) bool { return f.key == key })
 }
 
 // header is everything that is sent beside the body. A destination's own headers
 // cannot take the place of whctl's, but for the content type, nor of the signature's.
-func (s *Sender) header(r Request) (http.Header, *refusal) {
-	out := &headerSet{h: make(http.Header, len(r.Headers)+ownHeaders), values: make([]string, 0, len(r.Headers)+ownHeaders)}
+func (s *Sender) header(r Request, t *target) (headerSet, *refusal) {
+	set := make(headerSet, 0, len(r.Headers)+ownHeaders)
+	out := &set
 	for name, value := range r.Headers {
 		key, why := work.HeaderKey(name)
 		if why != "" {
@@ -57,12 +59,13 @@ func (s *Sender) header(r Request) (http.Header, *refusal) {
 		if !httpguts.ValidHeaderFieldValue(value) {
 			return nil, invalid("header %q has a value that cannot be sent", name)
 		}
-		if out.h[key] != nil {
+		if out.has(key) {
 			return nil, invalid("header %q is there twice", name)
 		}
 		out.set(key, value)
 	}
-	if out.h["Content-Type"] == nil {
+	slices.SortFunc(set, func(a, b field) int { return strings.Compare(a.key, b.key) })
+	if !out.has("Content-Type") {
 		out.set("Content-Type", "application/json")
 	}
 	if work.CheckDeliveryID(r.DeliveryID) != nil || !httpguts.ValidHeaderFieldValue(r.RedriveID) {
@@ -77,5 +80,21 @@ func (s *Sender) header(r Request) (http.Header, *refusal) {
 		out.set("X-Webhook-Redrive-Id", r.RedriveID)
 	}
 	out.set(standardwebhooks.HeaderWebhookID, r.DeliveryID)
-	return out.h, s.sign(out, r)
+	out.set("Content-Length", strconv.Itoa(len(r.Body)))
+	if p := s.guard.proxy; p != nil && p.User != nil && !tunnels(p, t.url.Scheme) {
+		out.set("Proxy-Authorization", proxyAuthorization(p))
+	}
+	refused := s.sign(out, r)
+	return set, refused
+}
+
+// appendHead writes the head of a request. All of it was looked at before: no value
+// breaks out of its line.
+func (s headerSet) appendHead(b []byte, t *target) []byte {
+	b = append(b, t.opening...)
+	for _, f := range s {
+		b = append(append(append(b, f.key...), ": "...), textproto.TrimString(f.value)...)
+		b = append(b, "\r\n"...)
+	}
+	return append(b, "\r\n"...)
 }

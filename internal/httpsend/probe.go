@@ -40,7 +40,7 @@ func (s *Sender) Probe(ctx context.Context, r Request) (work.Outcome, []Stage) {
 	heard := &trail{begun: time.Now()}
 	v := s.targetOf(r.URL)
 	heard.judged = time.Now()
-	o := s.Send(httptrace.WithClientTrace(ctx, heard.hooks()), r)
+	o := s.send(httptrace.WithClientTrace(ctx, heard.hooks()), r, heard)
 	p := &probe{trail: heard.copied(), outcome: o, proxied: s.guard.proxy != nil}
 	p.at, p.ended = p.begun, p.judged.Add(o.Latency)
 	if v.refusal != nil {

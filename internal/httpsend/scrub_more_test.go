@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"example.com/whctl/internal/work"
 )
@@ -72,13 +71,11 @@ func TestScrubTakesTheMarksOwnWord(t *testing.T) {
 // A body that ends exactly where reading does was not cut, also where its end is told
 // after its last byte.
 func TestBodyThatEndsWhereReadingDoes(t *testing.T) {
-	ex := newExchange(t.Context(), time.Now(), time.Hour)
-	defer ex.close()
 	for _, keep := range []int{1, maxExcerpt, maxDrain - overlap, maxKept} {
 		for size, more := range map[int]bool{keep: false, keep + overlap - 1: false, keep + overlap: false, keep + overlap + 1: true, maxDrain: maxDrain > keep+overlap} {
 			for _, length := range []int64{-1, int64(size)} {
 				resp := &http.Response{ContentLength: length, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", size)))}
-				e := ex.evidence(resp, keep)
+				e := evidenceOf(resp, keep)
 				if e.more != more || len(e.text) != min(size, keep+overlap) || e.err != nil {
 					t.Errorf("keep %d of %d: %d bytes, more %v, %v", keep, size, len(e.text), e.more, e.err)
 				}

@@ -1,10 +1,9 @@
 package httpsend
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,7 +22,7 @@ type Request struct {
 	Attempt        int
 	Generation     int
 	RedriveID      string // "" where there was no redrive
-	Body           []byte // not written to, and read until the connection is done with it
+	Body           []byte // not written to; nor read, once Send has returned
 	Timeout        time.Duration
 	SuccessBodyMax int // bytes of a 2xx answer's body kept as evidence
 }
@@ -33,20 +32,24 @@ type Request struct {
 //
 // Class Lost is only for a ctx that was cancelled before there was an answer; its
 // deadline is a Timeout.
-func (s *Sender) Send(ctx context.Context, r Request) work.Outcome {
+func (s *Sender) Send(ctx context.Context, r Request) work.Outcome { return s.send(ctx, r, nil) }
+
+// send also tells what it does, where anybody listens.
+func (s *Sender) send(ctx context.Context, r Request, heard *trail) work.Outcome {
 	start := time.Now()
 	v := s.targetOf(r.URL)
 	if v.refusal != nil {
 		return v.refusal.outcome()
 	}
-	header, refused := s.header(r)
+	header, refused := s.header(r, v.target)
 	if refused != nil {
 		return refused.outcome()
 	}
 	ex := newExchange(ctx, start, r.Timeout)
+	ex.heard, ex.proxied, ex.free = heard, s.guard.proxy != nil, s.idle.put
 	defer ex.close()
-	ex.proxied = s.guard.proxy != nil
-	resp, err := s.roundTrip(ex, v.target, header, r.Body)
+	heard.handOver()
+	resp, err := s.roundTrip(ex, v.target, header, r.Body) //nolint:bodyclose // the exchange ends its connection
 	latency := time.Since(start)
 	var o work.Outcome
 	switch {
@@ -55,8 +58,7 @@ func (s *Sender) Send(ctx context.Context, r Request) work.Outcome {
 	case ex.proxied && resp.StatusCode == http.StatusProxyAuthRequired && v.target.url.Scheme == "http":
 		// Over http a proxy's answer looks like the receiver's. This one cannot be the
 		// receiver's (RFC 9110, section 15.5.8); a proxy's other refusals cannot be told.
-		_ = resp.Body.Close() // nothing of it is wanted
-		o = work.Outcome{Class: work.Connect, Message: errProxy.Error()}
+		o = work.Outcome{Class: work.Connect, Message: errProxy.Error()} // nothing of its body is wanted
 	default:
 		o = s.answer(ex, resp, r, v.target)
 	}
@@ -65,26 +67,45 @@ func (s *Sender) Send(ctx context.Context, r Request) work.Outcome {
 	return o
 }
 
-// roundTrip sends the request. Idle connections that turn out to have ended are left
-// for the next one as long as nothing of the request was written.
-func (s *Sender) roundTrip(ex *exchange, t *target, header http.Header, body []byte) (*http.Response, error) {
-	for tries := 0; ; tries++ {
-		req := (&http.Request{
-			Method:        http.MethodPost,
-			URL:           t.url,
-			Header:        header,
-			ContentLength: int64(len(body)),
-		}).WithContext(ex.ctx)
-		if len(body) > 0 {
-			// GetBody stays nil: a body that cannot be had again is not sent again.
-			req.Body = io.NopCloser(bytes.NewReader(body))
+// messages holds the beginnings of requests: the head and, where both are small, the
+// body, so that they are written at once.
+var messages = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
+
+// roundTrip sends the request and reads the head of its answer. Idle connections that
+// turn out to have ended are left for the next one as long as nothing of the request
+// was written; from the first byte on there is no other try.
+func (s *Sender) roundTrip(ex *exchange, t *target, header headerSet, body []byte) (*http.Response, error) {
+	buf := messages.Get().(*[]byte)
+	defer messages.Put(buf)
+	*buf = header.appendHead((*buf)[:0], t)
+	now := body[:min(len(body), max(atOnce-len(*buf), 0))]
+	*buf = append(*buf, now...)
+	rest := body[len(now):]
+	for c := s.idle.get(t.key); c != nil; c = s.idle.get(t.key) {
+		if err := ex.hold(c.socket, c.breakOff); err == nil && c.quiet() {
+			ex.conn = c
+			ex.heard.gotConn(true)
+			resp, err := ex.post(*buf, rest)
+			if err == nil {
+				return resp, nil
+			}
+			ex.drop(c.socket)
+			if ex.wrote() {
+				return nil, err
+			}
+			ex.conn = nil
 		}
-		resp, err := s.transport.RoundTrip(req)
-		if err == nil {
-			return resp, nil
-		}
-		if ex.ctx.Err() != nil || ex.conn == nil || !ex.reused || ex.wrote() || tries > s.places {
+		ex.drop(c.socket)
+		if err := ex.parent.Err(); err != nil {
 			return nil, err
 		}
 	}
+	if err := s.connect(ex, t); err != nil {
+		return nil, err
+	}
+	resp, err := ex.post(*buf, rest)
+	if err != nil {
+		ex.drop(ex.conn.socket)
+	}
+	return resp, err
 }

@@ -174,7 +174,7 @@ func (s *headerSet) signed(name, value string) *refusal {
 	switch {
 	case why != "":
 		return invalid("the signature's header %q %s", name, why)
-	case s.h[key] != nil:
+	case s.has(key):
 		return invalid("header %q is set twice: it carries the signature of this destination's key", name)
 	case !httpguts.ValidHeaderFieldValue(value):
 		return invalid("the signature's header %q has a prefix that cannot be sent", name)

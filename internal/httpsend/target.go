@@ -11,8 +11,11 @@ import (
 // target is a URL made ready for sending: its host in ASCII, as it is judged and
 // dialled.
 type target struct {
-	url  *url.URL
-	host string // for messages
+	url     *url.URL
+	host    string // for messages
+	address string // host and port, as they are dialled
+	key     string // of the connections that may carry its requests
+	opening string // of the request: its first line, and Host
 }
 
 // verdict is what is known about a URL without the network: one of both is nil.
@@ -79,7 +82,19 @@ func (g *guard) target(raw string) (*target, *refusal) {
 	if p := u.Port(); p != "" {
 		mapped.Host = net.JoinHostPort(host, strconv.Itoa(int(port)))
 	}
-	return &target{url: &mapped, host: host}, nil
+	t := &target{url: &mapped, host: host, address: net.JoinHostPort(host, strconv.Itoa(int(port)))}
+	t.key = u.Scheme + "://" + t.address
+	uri := mapped.RequestURI()
+	name, _, zoned := strings.Cut(mapped.Host, "%") // a zone means nothing to others (RFC 6874, section 4)
+	if zoned {
+		name += mapped.Host[strings.LastIndex(mapped.Host, "]"):]
+	}
+	if g.proxy != nil && !tunnels(g.proxy, u.Scheme) {
+		t.key = "proxy"
+		uri = u.Scheme + "://" + name + uri // RFC 9112, section 3.2.2
+	}
+	t.opening = "POST " + uri + " HTTP/1.1\r\nHost: " + name + "\r\n"
+	return t, nil
 }
 
 // admits judges what is written: nothing is resolved.

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// trail is how far a request came, as net and net/http tell it. They do so from several
-// goroutines, also after the request was given up.
+// trail is how far a request came, as net and the exchange tell it: from several
+// goroutines, and net also after the request was given up.
 type trail struct {
 	begun  time.Time // before the first hook, as is judged
 	judged time.Time // the URL
 
 	mu         sync.Mutex
-	handedOver time.Time // to the transport
+	handedOver time.Time // made ready, to be sent
 	dnsBegun   time.Time
 	addresses  []string
 	dials      []dialing
@@ -42,48 +42,56 @@ type handshake struct {
 	err        error
 }
 
-// hooks are the listeners that fill the trail. Got1xxResponse is not among them: it would
-// lift net/http's limit of such answers.
+// hooks are the listeners for what net does.
 func (tr *trail) hooks() *httptrace.ClientTrace {
-	note := func(f func(now time.Time)) {
-		now := time.Now()
-		tr.mu.Lock()
-		defer tr.mu.Unlock()
-		f(now)
-	}
 	return &httptrace.ClientTrace{
-		GetConn:  func(string) { note(func(now time.Time) { tr.handedOver = now }) },
-		DNSStart: func(httptrace.DNSStartInfo) { note(func(now time.Time) { tr.dnsBegun = now }) },
+		DNSStart: func(httptrace.DNSStartInfo) { tr.note(func(now time.Time) { tr.dnsBegun = now }) },
 		DNSDone: func(info httptrace.DNSDoneInfo) {
-			note(func(time.Time) {
+			tr.note(func(time.Time) {
 				for _, a := range info.Addrs {
 					tr.addresses = append(tr.addresses, a.String())
 				}
 			})
 		},
 		ConnectStart: func(_, address string) {
-			note(func(now time.Time) { tr.dials = append(tr.dials, dialing{address: address, begun: now}) })
+			tr.note(func(now time.Time) { tr.dials = append(tr.dials, dialing{address: address, begun: now}) })
 		},
 		ConnectDone: func(_, address string, err error) {
-			note(func(now time.Time) { tr.dialEnded(address, now, err) })
-		},
-		TLSHandshakeStart: func() {
-			note(func(now time.Time) { tr.handshakes = append(tr.handshakes, handshake{begun: now}) })
-		},
-		TLSHandshakeDone: func(state tls.ConnectionState, err error) {
-			note(func(now time.Time) {
-				if last := len(tr.handshakes) - 1; last >= 0 {
-					tr.handshakes[last].end, tr.handshakes[last].state, tr.handshakes[last].err = now, state, err
-				}
-			})
-		},
-		GotConn: func(info httptrace.GotConnInfo) {
-			note(func(now time.Time) { tr.connected, tr.reused = now, info.Reused })
-		},
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			note(func(now time.Time) { tr.written, tr.writeErr = now, info.Err })
+			tr.note(func(now time.Time) { tr.dialEnded(address, now, err) })
 		},
 	}
+}
+
+// note is nothing on a trail that is nil: nobody listens then.
+func (tr *trail) note(f func(now time.Time)) {
+	if tr == nil {
+		return
+	}
+	now := time.Now()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	f(now)
+}
+
+func (tr *trail) handOver() { tr.note(func(now time.Time) { tr.handedOver = now }) }
+
+func (tr *trail) helloBegun() {
+	tr.note(func(now time.Time) { tr.handshakes = append(tr.handshakes, handshake{begun: now}) })
+}
+
+func (tr *trail) helloEnded(state tls.ConnectionState, err error) {
+	tr.note(func(now time.Time) {
+		h := &tr.handshakes[len(tr.handshakes)-1]
+		h.end, h.state, h.err = now, state, err
+	})
+}
+
+func (tr *trail) gotConn(reused bool) {
+	tr.note(func(now time.Time) { tr.connected, tr.reused = now, reused })
+}
+
+func (tr *trail) wrote(err error) {
+	tr.note(func(now time.Time) { tr.written, tr.writeErr = now, err })
 }
 
 func (tr *trail) dialEnded(address string, now time.Time, err error) {
