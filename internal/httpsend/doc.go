@@ -1,10 +1,10 @@
 // Package httpsend makes one signed POST and says what came of it.
 //
 // Invariants:
-//   - One call of Send is at most one POST on the network, whatever net/http would
-//     like to repeat (exchange, watchedConn).
+//   - One call of Send is at most one POST on the network: from its first byte on there is
+//     no other try (roundTrip).
 //   - An answer belongs to the request that it followed: bytes that come while no
-//     request is open end their connection (watchedConn).
+//     request is open end their connection (quiet).
 //   - A status line is the answer, whatever becomes of the body behind it.
 //   - No address is dialled that the egress guard has not judged, and it judges where
 //     the connection is made (guard, control). Of a name with several addresses those that
@@ -17,6 +17,11 @@
 //   - What leaves the package as text is clean: one line of valid UTF-8 without control
 //     characters, without the URL's path and query, header values, keys, what the
 //     request said in its body or what the rules of redact name (clean, scrubber).
+//
+// The connections are the package's own, and net/http reads the answers. Its Transport would
+// send a POST again by itself, pair a stray answer with the next request and drop an answer
+// that comes before the request was read (each had to be kept from it); and its goroutines,
+// two for each connection, cost as much as all the rest of an attempt.
 //
 // Not here: what an outcome leads to (policy), where secrets come from (config),
 // what the body is made of (work). HTTP/1.1 only: a connection then carries one

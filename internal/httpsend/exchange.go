@@ -28,7 +28,7 @@ type exchange struct {
 
 	conn    *conn       // that carries the request; nil before there is one
 	keep    func() bool // takes back what breaks off with the parent; false: too late
-	writing chan error  // has the end of the write, where that goes on beside the reading; nil: it does not
+	writing chan bool   // has at the end of a long write, which goes on beside the reading, whether all was written; nil: none does
 	whole   bool        // the answer was read to its end, and more may follow
 	free    func(*conn) // takes the connection for another request
 }
@@ -70,7 +70,7 @@ func (ex *exchange) drop(s *socket) {
 	ex.letGo()
 	s.Close()
 	if ex.writing != nil {
-		_ = <-ex.writing // it failed, as it was to
+		<-ex.writing
 		ex.writing = nil
 	}
 }
@@ -95,9 +95,9 @@ func (ex *exchange) written() bool {
 		return true
 	}
 	_ = ex.conn.SetWriteDeadline(time.Now().Add(writeEnd)) // a closed one is not written to
-	err := <-ex.writing
+	all := <-ex.writing
 	ex.writing = nil
-	return err == nil
+	return all
 }
 
 func (ex *exchange) wrote() bool { return ex.conn != nil && ex.conn.socket.sent > 0 }
@@ -116,8 +116,8 @@ func (ex *exchange) post(first, rest []byte) (*http.Response, error) {
 			return nil, err
 		}
 	} else {
-		ex.writing = make(chan error, 1)
-		go func() { ex.writing <- ex.writeLong(c, first, rest) }()
+		ex.writing = make(chan bool, 1)
+		go func() { ex.writing <- ex.writeLong(c, first, rest) == nil }()
 	}
 	return ex.readHead()
 }

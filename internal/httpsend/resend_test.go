@@ -9,9 +9,9 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-// H17: net/http sends a POST with an Idempotency-Key a second time, by itself, when the
-// kept-alive connection breaks: two calls, three POSTs, no error. One call must be one
-// POST, whether there is a body or not, and however the connection breaks.
+// H17: net/http's Transport would send a POST with an Idempotency-Key a second time, by
+// itself, when the kept-alive connection breaks: two calls, three POSTs, no error. One call
+// must be one POST, whether there is a body or not, and however the connection breaks.
 func TestOneCallIsOnePOST(t *testing.T) {
 	for name, breakOff := range map[string]func(net.Conn) bool{
 		"closed": func(net.Conn) bool { return false },
@@ -64,8 +64,7 @@ func TestClosedIdleConnectionCostsNothing(t *testing.T) {
 	}
 }
 
-// When net/http tries to send a request again, one idle connection pays for it, and
-// nothing is dialled.
+// A request that broke off is tried on no other connection, idle or new.
 func TestResendStopsAtOnce(t *testing.T) {
 	both := make(chan struct{})
 	arrived := make(chan struct{}, 2)

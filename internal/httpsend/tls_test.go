@@ -198,7 +198,7 @@ func TestOneToOneOverTLS(t *testing.T) {
 }
 
 // A receiver that never ends the handshake gets rid of us when the request that wanted
-// it has timed out: net/http alone would go on.
+// it has timed out.
 func TestHandshakeEndsWithTheRequest(t *testing.T) {
 	gone := make(chan struct{})
 	rec := receiveWith(t, func(c net.Conn, _ *receiver, _ int) {
