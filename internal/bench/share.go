@@ -87,9 +87,10 @@ func (l *lab) await(ctx context.Context, n int) (seen peer.Seen) {
 }
 
 // workers compares one run with four at the same time over the same due rows. The time
-// is that of the last one.
+// is that of the last one. There are so many rows that starting and ending four programs
+// weighs little.
 func (l *lab) workers(ctx context.Context) error {
-	n := l.scale(100_000, 20_000)
+	n := l.scale(400_000, 20_000)
 	due, err := l.filled(ctx, destinations, 0, stage.Rows{N: n, Destinations: destinations, Size: payload, Age: hour})
 	if err != nil {
 		return err

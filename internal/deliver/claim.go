@@ -100,6 +100,7 @@ func (r *run) take(ctx context.Context, asks []work.Ask) error {
 	if slices.ContainsFunc(asks, func(a work.Ask) bool { return a.Mark.IsZero() && !a.Suspects }) {
 		r.lanes.unled += time.Since(sent)
 	}
+	r.lanes.found(len(request.AttemptIDs), len(result.Claimed))
 	r.noteClaim(asks, admitted, result)
 	r.o.observed().Claimed(len(result.Claimed))
 	r.recorder.flying.Add(int64(len(result.Claimed)))
@@ -196,6 +197,9 @@ func (r *run) scan(ctx context.Context) error {
 		r.lanes.order = append(r.lanes.order, la)
 	}
 	r.lanes.next, r.lanes.moved = 0, false
+	if n := len(r.lanes.order); n > 0 && r.shares.rivals {
+		r.lanes.next = min(int(r.o.Random()*float64(n)), n-1) // not where the others begin
+	}
 	r.lanes.scanned, r.lanes.cost, r.lanes.unled = time.Now(), time.Since(began), 0
 	if n := len(r.lanes.byID); n > before && r.o.Grow != nil {
 		r.o.Grow(n)

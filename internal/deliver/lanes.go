@@ -13,6 +13,10 @@ import (
 const (
 	// maxAsks bounds how many destinations one claim names.
 	maxAsks = 500
+	// maxDepth is how many deliveries a claim asks of each of many destinations: to find eight
+	// at one costs less than to find one at each of eight, and to pass over what other workers
+	// have leased there as well.
+	maxDepth = 8
 	// rescanAfter is how long marks are trusted: rows put in with a past due time and
 	// leases that have run out lie before them.
 	rescanAfter = 5 * time.Second
@@ -69,6 +73,7 @@ type lanes struct {
 	byID    map[int64]*lane
 	order   []*lane // those with work by the last scan, the one that waited longest first
 	next    int     // where the next claim begins, so that many lanes take turns
+	depth   int     // how many deliveries a lane is good for, as far as claims have found; 0 is maxDepth
 	scanned time.Time
 	cost    time.Duration // how long the last scan took
 	unled   time.Duration // how long claims without a mark took since then
@@ -97,14 +102,20 @@ func (l *lanes) held() error {
 	return errors.Join(all...)
 }
 
-// asks shares free places among the lanes that have work and may go on at now: the
-// emptiest first, so that each gets the same number of requests in flight as far as its
-// cap and its work go.
+// asks shares free places among lanes that have work and may go on at now: the emptiest
+// first, so that each gets the same number of requests in flight as far as its cap and its
+// work go. The lanes take turns: a claim names as few as can fill the places.
 func (l *lanes) asks(free int, now time.Time) []work.Ask {
+	if l.depth == 0 {
+		l.depth = maxDepth
+	}
+	most := min((free+l.depth-1)/l.depth, maxAsks)
 	ready := make([]*lane, 0, min(len(l.order), maxAsks))
-	for i := 0; i < len(l.order) && len(ready) < maxAsks; i++ {
-		if la := l.order[(l.next+i)%len(l.order)]; la.open(now) {
+	room, passed := 0, 0
+	for ; passed < len(l.order) && len(ready) < maxAsks && (len(ready) < most || room < free); passed++ {
+		if la := l.order[(l.next+passed)%len(l.order)]; la.open(now) {
 			ready = append(ready, la)
+			room += min(la.upTo-la.busy, l.depth)
 		}
 	}
 	rooms := share(free, ready)
@@ -113,9 +124,18 @@ func (l *lanes) asks(free int, now time.Time) []work.Ask {
 		asks = la.ask(asks, rooms[i])
 	}
 	if len(l.order) > 0 {
-		l.next = (l.next + max(1, len(asks))) % len(l.order)
+		l.next = (l.next + passed) % len(l.order)
 	}
 	return asks
+}
+
+// found learns from a claim how many deliveries are to be asked of each lane.
+func (l *lanes) found(asked, got int) {
+	if got < asked/2 {
+		l.depth = max(1, l.depth/2)
+	} else {
+		l.depth = min(maxDepth, l.depth*2)
+	}
 }
 
 // ask adds what a lane asks for with room places. With a ticket it is one ask: its room

@@ -77,21 +77,62 @@ func TestShareIsFair(t *testing.T) {
 	})
 }
 
-// More lanes than a claim may name take turns.
-func TestLanesTakeTurns(t *testing.T) {
-	var l lanes
-	for i := range 10 {
-		l.order = append(l.order, &lane{destination: work.Destination{ID: int64(i)}, to: &Endpoint{Policy: policy.Default()}, room: 5})
+// lanesWithRoom are n lanes that may each have room deliveries more in flight.
+func lanesWithRoom(n, room int) *lanes {
+	l := &lanes{}
+	for i := range n {
+		l.order = append(l.order, &lane{destination: work.Destination{ID: int64(i)}, to: &Endpoint{Policy: policy.Default()}, room: room})
 	}
+	return l
+}
+
+// More lanes than a claim names take turns.
+func TestLanesTakeTurns(t *testing.T) {
+	l := lanesWithRoom(10, 5)
 	asked := map[int64]bool{}
 	for range 5 {
-		for _, a := range l.asks(2, time.Time{}) {
+		for _, a := range l.asks(10, time.Time{}) {
 			asked[a.DestinationID] = true
 		}
 	}
 	if len(asked) != 10 {
-		t.Errorf("%d of 10 lanes were asked in five claims of two", len(asked))
+		t.Errorf("%d of 10 lanes were asked in five claims, each for two lanes at least", len(asked))
 	}
+}
+
+// As few lanes as can fill the places; more of them where that has found little.
+func TestLanesOfAClaim(t *testing.T) {
+	l := lanesWithRoom(100, policy.Default().MaxInFlight)
+	free := 4 * maxDepth
+	count := func() (n, rooms int) {
+		for _, a := range l.asks(free, time.Time{}) {
+			n, rooms = n+1, rooms+a.Room
+		}
+		return n, rooms
+	}
+	wants := func(lanes int) {
+		t.Helper()
+		if n, rooms := count(); n != lanes || rooms != free {
+			t.Errorf("%d lanes with room for %d, want %d for %d", n, rooms, lanes, free)
+		}
+	}
+	wants(4)
+	l.found(free, free/2)
+	wants(4)
+	l.found(free, free/2-1)
+	wants(8)
+	for range 5 {
+		l.found(free, 1)
+	}
+	wants(free)
+	l.found(free, free)
+	wants(free / 2)
+
+	for _, la := range l.order {
+		la.room = 1 // a cap, or a share of one
+	}
+	l.depth = maxDepth
+	wants(free)
 }
 
 // The dearer it is to look and to claim from the beginning, the more seldom that is done.

@@ -14,7 +14,7 @@ const (
 	// maxGroup bounds one recording.
 	maxGroup = 500
 	// gatherFor is how long a recording waits for more results to come in.
-	gatherFor = 5 * time.Millisecond
+	gatherFor = 10 * time.Millisecond
 	// recordAgain is the wait between two tries to record; the store has tried for a while
 	// by itself. recordTries is how often more what was given up is tried.
 	recordAgain = time.Second

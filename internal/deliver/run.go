@@ -10,7 +10,7 @@ import (
 
 const (
 	// claimWait is how long a claim waits for more places to come free.
-	claimWait = 10 * time.Millisecond
+	claimWait = 20 * time.Millisecond
 	// maxClaim bounds one claim, whatever the number of places.
 	maxClaim = 500
 	// manyPlaces is how many make it worth while to claim ahead of what is being written.
