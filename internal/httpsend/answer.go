@@ -40,11 +40,11 @@ func (s *Sender) answer(ex *exchange, resp *http.Response, r Request, t *target)
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return o // nothing of what follows is an answer
 	}
-	// The body is not closed, which would be to read all of it: the connection is.
 	if resp.Body != http.NoBody {
 		ex.atMost(bodyTime)
 	}
-	e := evidenceOf(resp, keep)
+	// The body is not closed, which would be to read all of it: the connection is.
+	e := readEvidence(resp, keep)
 	ex.whole = e.ended && !resp.Close
 	if e.err != nil {
 		o.Message = joinNote(o.Message, "the answer's body broke off")
@@ -75,12 +75,9 @@ type evidence struct {
 	err   error // why the rest could not be read
 }
 
-// evidenceOf reads enough to keep that many bytes after scrubbing, and goes on to the end
+// readEvidence reads enough to keep that many bytes after scrubbing, and goes on to the end
 // of the body if that is near.
-func evidenceOf(resp *http.Response, keep int) evidence {
-	if resp.Body == http.NoBody {
-		return evidence{ended: true}
-	}
+func readEvidence(resp *http.Response, keep int) evidence {
 	buf := buffers.Get().(*[4096]byte)
 	defer buffers.Put(buf)
 	want := 0

@@ -62,7 +62,7 @@ func (s *Sender) handshake(ex *exchange, c net.Conn, name string) (net.Conn, err
 	config.ServerName = name
 	secured := tls.Client(c, config)
 	ex.heard.helloBegun()
-	err := secured.HandshakeContext(ex.parent)
+	err := secured.HandshakeContext(context.Background()) // the socket ends with the parent
 	ex.heard.helloEnded(secured.ConnectionState(), err)
 	return secured, err
 }
@@ -86,7 +86,7 @@ func (s *Sender) through(ex *exchange, c net.Conn, t *target) error {
 	}
 	// A reader of its own may be thrown away: behind the proxy nobody speaks before he is
 	// spoken to. What belongs to the answer's body is no TLS then.
-	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(c, maxHead)), req) //nolint:bodyclose // to close it would be to read it
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(c, maxHead)), req) //nolint:bodyclose // to close it would read it
 	if err != nil {
 		return err
 	}

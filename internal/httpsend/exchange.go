@@ -2,9 +2,7 @@ package httpsend
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"os"
 	"time"
 )
 
@@ -28,7 +26,7 @@ type exchange struct {
 
 	conn    *conn       // that carries the request; nil before there is one
 	keep    func() bool // takes back what breaks off with the parent; false: too late
-	writing chan bool   // has at the end of a long write, which goes on beside the reading, whether all was written; nil: none does
+	writing chan bool   // whether all was written, where that goes on beside the reading; nil: it does not
 	whole   bool        // the answer was read to its end, and more may follow
 	free    func(*conn) // takes the connection for another request
 }
@@ -112,27 +110,31 @@ func (ex *exchange) post(first, rest []byte) (*http.Response, error) {
 	if len(rest) == 0 && len(first) <= atOnce {
 		_, err := c.Write(first)
 		ex.heard.wrote(err)
-		if err != nil && (c.socket.sent == 0 || errors.Is(err, os.ErrDeadlineExceeded)) {
+		if err != nil {
 			return nil, err
 		}
 	} else {
 		ex.writing = make(chan bool, 1)
-		go func() { ex.writing <- ex.writeLong(c, first, rest) == nil }()
+		go ex.writeLong(ex.writing, first, rest)
 	}
-	return ex.readHead()
+	resp, err := ex.readHead()
+	if err != nil {
+		ex.drop(c.socket) // from here on it is certain what was sent
+	}
+	return resp, err
 }
 
-func (ex *exchange) writeLong(c *conn, first, rest []byte) error {
-	_, err := c.Write(first)
+func (ex *exchange) writeLong(all chan<- bool, first, rest []byte) {
+	_, err := ex.conn.Write(first)
 	if err == nil {
-		_, err = c.Write(rest)
+		_, err = ex.conn.Write(rest)
 	}
 	ex.heard.wrote(err)
-	return err
+	all <- err == nil
 }
 
-// readHead passes over answers that only inform (RFC 9110, section 15.2), as many as all
-// heads together may be long.
+// readHead passes over answers that only inform, of which there may be as many as fit
+// into the bound of all heads together.
 func (ex *exchange) readHead() (*http.Response, error) {
 	c := ex.conn
 	for {

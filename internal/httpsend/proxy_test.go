@@ -29,7 +29,10 @@ func TestProxyOfTheEnvironmentIsIgnored(t *testing.T) {
 	c := loopback()
 	c.AllowCIDRs = cidrs("127.0.0.2/32")
 	s := newSender(t, c)
-	// Programs that heed the environment use no proxy for the loopback; a name hides it.
+	if s.guard.proxy != nil {
+		t.Error("there is a proxy")
+	}
+	// net/http never uses a proxy for the loopback; a name hides it.
 	n := &names{all: map[string][][]string{"r.test.": {{"127.0.0.2"}}}}
 	s.resolver = n.resolver(t)
 	wantClass(t, send(t, s, request("http://r.test:"+port(t, rec)+"/")), work.OK, 200)

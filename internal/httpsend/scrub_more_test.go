@@ -75,7 +75,7 @@ func TestBodyThatEndsWhereReadingDoes(t *testing.T) {
 		for size, more := range map[int]bool{keep: false, keep + overlap - 1: false, keep + overlap: false, keep + overlap + 1: true, maxDrain: maxDrain > keep+overlap} {
 			for _, length := range []int64{-1, int64(size)} {
 				resp := &http.Response{ContentLength: length, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", size)))}
-				e := evidenceOf(resp, keep)
+				e := readEvidence(resp, keep)
 				if e.more != more || len(e.text) != min(size, keep+overlap) || e.err != nil {
 					t.Errorf("keep %d of %d: %d bytes, more %v, %v", keep, size, len(e.text), e.more, e.err)
 				}

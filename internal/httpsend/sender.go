@@ -47,9 +47,11 @@ func (s *Sender) send(ctx context.Context, r Request, heard *trail) work.Outcome
 	}
 	ex := newExchange(ctx, start, r.Timeout)
 	ex.heard, ex.proxied, ex.free = heard, s.guard.proxy != nil, s.idle.put
-	defer ex.close()
+	message := messages.Get().(*[]byte)
+	defer messages.Put(message)
+	defer ex.close() // before, for until then it may be written
 	heard.handOver()
-	resp, err := s.roundTrip(ex, v.target, header, r.Body) //nolint:bodyclose // the exchange ends its connection
+	resp, err := s.roundTrip(ex, v.target, message, header, r.Body) //nolint:bodyclose // to close it would read it; the connection is closed
 	latency := time.Since(start)
 	var o work.Outcome
 	switch {
@@ -74,9 +76,7 @@ var messages = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &
 // roundTrip sends the request and reads the head of its answer. Idle connections that
 // turn out to have ended are left for the next one as long as nothing of the request
 // was written; from the first byte on there is no other try.
-func (s *Sender) roundTrip(ex *exchange, t *target, header headerSet, body []byte) (*http.Response, error) {
-	buf := messages.Get().(*[]byte)
-	defer messages.Put(buf)
+func (s *Sender) roundTrip(ex *exchange, t *target, buf *[]byte, header headerSet, body []byte) (*http.Response, error) {
 	*buf = header.appendHead((*buf)[:0], t)
 	now := body[:min(len(body), max(atOnce-len(*buf), 0))]
 	*buf = append(*buf, now...)
@@ -89,7 +89,6 @@ func (s *Sender) roundTrip(ex *exchange, t *target, header headerSet, body []byt
 			if err == nil {
 				return resp, nil
 			}
-			ex.drop(c.socket)
 			if ex.wrote() {
 				return nil, err
 			}
@@ -103,9 +102,5 @@ func (s *Sender) roundTrip(ex *exchange, t *target, header headerSet, body []byt
 	if err := s.connect(ex, t); err != nil {
 		return nil, err
 	}
-	resp, err := ex.post(*buf, rest)
-	if err != nil {
-		ex.drop(ex.conn.socket)
-	}
-	return resp, err
+	return ex.post(*buf, rest)
 }

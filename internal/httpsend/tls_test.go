@@ -168,7 +168,6 @@ func TestOneToOneOverTLS(t *testing.T) {
 	c := loopback()
 	c.CAFile = ours.file(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ours.sign(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})}}
-	logTo(t, io.Discard)
 	rec := receiveTLS(t, config, func(c net.Conn, s seen) bool {
 		switch s.body {
 		case "bad":
@@ -198,7 +197,7 @@ func TestOneToOneOverTLS(t *testing.T) {
 }
 
 // A receiver that never ends the handshake gets rid of us when the request that wanted
-// it has timed out.
+// it has timed out: net/http alone would go on.
 func TestHandshakeEndsWithTheRequest(t *testing.T) {
 	gone := make(chan struct{})
 	rec := receiveWith(t, func(c net.Conn, _ *receiver, _ int) {
