@@ -61,10 +61,12 @@ func startRecorder(ctx context.Context, store Store, o Options, patient bool) *r
 	return r
 }
 
-// put hands over a result: its place is free from now on.
+// put hands over a result: its place is free from now on. It is counted before it can be
+// settled, so that no more are ever settled than have ended.
 func (r *recorder) put(d done) {
+	ended := r.ended.Add(1)
 	r.results <- d
-	if r.ended.Add(1) == r.enough.Load() {
+	if ended == r.enough.Load() {
 		select {
 		case r.freed <- struct{}{}:
 		default:

@@ -169,8 +169,7 @@ func (o Options) ahead() int {
 	return o.Places
 }
 
-// free is how many deliveries may be claimed now. It is below zero for a moment where
-// results that made places free have been settled meanwhile, and others took the places.
+// free is how many deliveries may be claimed now.
 func (r *run) free() int {
 	free := min(r.o.Places+min(int(r.recorder.ended.Load()), r.o.ahead())-r.busy, maxClaim)
 	if r.o.Limit > 0 {
