@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -133,6 +134,28 @@ func TestLanesOfAClaim(t *testing.T) {
 	}
 	l.depth = maxDepth
 	wants(free)
+}
+
+// Beside other workers a run does not begin where they do; alone, with the lane that has
+// waited longest.
+func TestWhereLanesBegin(t *testing.T) {
+	for _, c := range []struct {
+		rivals bool
+		random float64
+		want   int
+	}{{false, 0.5, 0}, {true, 0, 0}, {true, 0.5, 2}, {true, 0.99, 3}} {
+		o := options(8, ok)
+		o.Random = func() float64 { return c.random }
+		r := &run{store: newTable(slices.Concat(due(1, 1), due(2, 1), due(3, 1), due(4, 1))...), o: o}
+		r.lanes.byID = make(map[int64]*lane)
+		r.shares.rivals = c.rivals
+		if err := r.scan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r.lanes.next != c.want {
+			t.Errorf("%+v: begins with lane %d", c, r.lanes.next)
+		}
+	}
 }
 
 // The dearer it is to look and to claim from the beginning, the more seldom that is done.
