@@ -22,8 +22,10 @@ type socket struct {
 	raw  syscall.RawConn
 	sent int64 // bytes that were taken of the request in hand
 
+	breakOff func() // ends whatever waits for the socket, at once and for good
+
 	// look makes Read say syscall.EAGAIN instead of waiting. What it works on stands here,
-	// and its function is kept, so that none is made for each call.
+	// and its function is kept, as breakOff is, so that none is made for each call.
 	look bool
 	take func(fd uintptr)
 	buf  []byte
@@ -41,6 +43,7 @@ func newSocket(c net.Conn) (*socket, error) {
 		return nil, err
 	}
 	s := &socket{Conn: c, raw: raw}
+	s.breakOff = func() { _ = c.SetDeadline(longAgo) } // a closed one waits for nothing
 	s.take = func(fd uintptr) { s.n, s.err = syscall.Read(int(fd), s.buf) }
 	return s, nil
 }
@@ -69,14 +72,10 @@ func (s *socket) Read(p []byte) (int, error) {
 	return s.n, nil
 }
 
-// breakOff ends whatever waits for the socket, at once and for good.
-func (s *socket) breakOff() { _ = s.SetDeadline(longAgo) } // a closed one waits for nothing
-
 // conn is a connection to a receiver, for one request at a time.
 type conn struct {
 	net.Conn         // the socket, or TLS above it
 	socket   *socket // to break it off: closing TLS would write, and could wait
-	breakOff func()  // the socket's
 	host     string  // whose requests it may carry
 	in       *bufio.Reader
 	left     int64     // bytes that may still be read
@@ -85,7 +84,7 @@ type conn struct {
 }
 
 func newConn(c net.Conn, s *socket, host string) *conn {
-	k := &conn{Conn: c, socket: s, breakOff: s.breakOff, host: host, left: math.MaxInt64}
+	k := &conn{Conn: c, socket: s, host: host, left: math.MaxInt64}
 	k.in = bufio.NewReader(limited{k})
 	return k
 }

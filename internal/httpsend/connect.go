@@ -37,7 +37,7 @@ func (s *Sender) connect(ex *exchange, t *target) error {
 
 // secured takes a socket through to the receiver.
 func (s *Sender) secured(ex *exchange, k *socket, t *target) (net.Conn, error) {
-	if err := ex.hold(k, k.breakOff); err != nil {
+	if err := ex.hold(k); err != nil {
 		return nil, err
 	}
 	p, c := s.guard.proxy, net.Conn(k)

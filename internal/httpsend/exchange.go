@@ -44,13 +44,13 @@ func newExchange(parent context.Context, start time.Time, limit time.Duration) *
 }
 
 // hold has the socket obey the time limit and the parent from now on.
-func (ex *exchange) hold(s *socket, breakOff func()) error {
+func (ex *exchange) hold(s *socket) error {
 	if err := s.SetDeadline(ex.deadline); err != nil {
 		return err
 	}
 	ex.keep = nil
 	if ex.parent.Done() != nil {
-		ex.keep = context.AfterFunc(ex.parent, breakOff)
+		ex.keep = context.AfterFunc(ex.parent, s.breakOff)
 	}
 	return ex.parent.Err()
 }
@@ -155,6 +155,6 @@ func (ex *exchange) atMost(d time.Duration) {
 		_ = ex.conn.SetReadDeadline(by) // a closed one tells when it is read
 	}
 	if ex.parent.Err() != nil {
-		ex.conn.breakOff() // it may have been before
+		ex.conn.socket.breakOff() // it may have been before
 	}
 }

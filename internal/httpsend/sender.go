@@ -82,7 +82,7 @@ func (s *Sender) roundTrip(ex *exchange, t *target, buf *[]byte, header headerSe
 	*buf = append(*buf, now...)
 	rest := body[len(now):]
 	for c := s.idle.get(t.key); c != nil; c = s.idle.get(t.key) {
-		if err := ex.hold(c.socket, c.breakOff); err == nil && c.quiet() {
+		if err := ex.hold(c.socket); err == nil && c.quiet() {
 			ex.conn = c
 			ex.heard.gotConn(true)
 			resp, err := ex.post(*buf, rest)

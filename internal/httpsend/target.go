@@ -74,16 +74,16 @@ func (g *guard) target(raw string) (*target, *refusal) {
 	if r := g.admits(u.Scheme, host, port); r != nil {
 		return nil, r
 	}
+	address := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	mapped := *u
 	mapped.Host = host
 	if strings.Contains(host, ":") {
 		mapped.Host = "[" + host + "]"
 	}
-	if p := u.Port(); p != "" {
-		mapped.Host = net.JoinHostPort(host, strconv.Itoa(int(port)))
+	if u.Port() != "" {
+		mapped.Host = address
 	}
-	t := &target{url: &mapped, host: host, address: net.JoinHostPort(host, strconv.Itoa(int(port)))}
-	t.key = u.Scheme + "://" + t.address
+	t := &target{url: &mapped, host: host, address: address, key: u.Scheme + "://" + address}
 	uri := mapped.RequestURI()
 	name, _, zoned := strings.Cut(mapped.Host, "%") // a zone means nothing to others (RFC 6874, section 4)
 	if zoned {
