@@ -132,6 +132,14 @@ func (a *app) policyWords(*cobra.Command, []string, string) ([]string, cobra.She
 	return slices.Sorted(maps.Keys(c.Policies)), cobra.ShellCompDirectiveNoFileComp
 }
 
+func (a *app) retentionWords(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.loadConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Sorted(maps.Keys(c.Retention.Policies)), cobra.ShellCompDirectiveNoFileComp
+}
+
 // fromStore asks the database, and answers with nothing when that fails or takes too
 // long. The driver's calls do not end with their context on a link that has gone silent,
 // so that they are left behind: the process ends right after.

@@ -128,11 +128,7 @@ func (o *deliverOptions) validate(cmd *cobra.Command) error {
 		return usage("--payload-memory: want more than 0")
 	}
 	if o.workerID == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "whctl"
-		}
-		o.workerID = host[:min(len(host), 48)] + ":" + strconv.Itoa(os.Getpid())
+		o.workerID = processLabel()
 	}
 	if len(o.workerID) > 64 || strings.ContainsFunc(o.workerID, func(r rune) bool { return r <= ' ' || r == '#' || r > '~' }) {
 		return usage("--worker-id: want 1 to 64 visible ASCII characters without #")
@@ -253,4 +249,13 @@ func leaseOwner(label string) (string, error) {
 		return "", fmt.Errorf("make a lease owner: %w", err)
 	}
 	return label + "#" + hex.EncodeToString(b[:]), nil
+}
+
+// processLabel names this process where the operator did not.
+func processLabel() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "whctl"
+	}
+	return host[:min(len(host), 48)] + ":" + strconv.Itoa(os.Getpid())
 }

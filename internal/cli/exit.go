@@ -22,6 +22,7 @@ const (
 	exitMore        = 10
 	exitUsage       = 64
 	exitUnreachable = 69
+	exitBusy        = 75
 	exitGrant       = 77
 	exitConfig      = 78
 	exitHungUp      = 129
@@ -44,11 +45,12 @@ func Exits() []Exit { return slices.Clone(exits[:]) }
 var exits = [...]Exit{
 	{exitOK, "the command did what it was asked; nothing to do, and stopped at its own limit, are 0 too", "nothing"},
 	{exitFailed, "it failed in a way that no other code names", "retry at the next tick"},
-	{exitRefused, "refused by a guard, or a threshold is breached (--fail-on)", "alert"},
+	{exitRefused, "refused by a guard, or a threshold is breached (--fail-on, sweep verify, a sweep above its cap or never previewed)", "alert"},
 	{exitNotFound, "nothing matched an explicit id", "-"},
 	{exitMore, "with --detailed-exitcode: it stopped at its own limit with work left", "nothing"},
 	{exitUsage, "usage: an unknown command or flag, or a bad value; nothing was touched", "alert, do not retry"},
 	{exitUnreachable, "the database is unreachable, refuses the log-in, is read-only, or was lost", "retry at the next tick"},
+	{exitBusy, "another run is at it, and --no-overlap was given", "nothing"},
 	{exitGrant, "the database role lacks a grant; it is named", "alert"},
 	{exitConfig, "configuration error, or the schema is missing, older or newer than this binary knows", "alert, do not retry"},
 	{exitHungUp, "stopped by SIGHUP, after recording what was in flight", "-"},
@@ -100,6 +102,8 @@ func exitCode(err error) int {
 		return exitGrant
 	case errors.Is(err, work.ErrUnreachable):
 		return exitUnreachable
+	case errors.Is(err, work.ErrBusy):
+		return exitBusy
 	case errors.Is(err, work.ErrRefused):
 		return exitRefused
 	case errors.Is(err, work.ErrNotFound):

@@ -105,7 +105,7 @@ Kubernetes CronJobs start, and helps people to triage what could not be delivere
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.addGlobalFlags(root)
 	root.AddCommand(
-		newMigrateCmd(a), newConfigCmd(a), newDestinationCmd(a), newEnqueueCmd(a), newDeliverCmd(a),
+		newMigrateCmd(a), newConfigCmd(a), newDestinationCmd(a), newEnqueueCmd(a), newDeliverCmd(a), newSweepCmd(a), newDryRunCmd(a),
 		newShowCmd(a), newCancelCmd(a), newDLQCmd(a), newDemoCmd(a), newVersionCmd(a),
 	)
 	root.SetHelpCommand(newHelpCmd())

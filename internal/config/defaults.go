@@ -8,11 +8,17 @@ import (
 )
 
 // Defaults that are not a policy's.
+// DefaultBatch and DefaultKeep are those of a sweep without a policy: deliveries in a
+// transaction, and how long what is finished is kept.
+const (
+	DefaultBatch = 1000
+	DefaultKeep  = 30 * 24 * time.Hour
+)
+
 const (
 	defaultStatementTimeout = 30 * time.Second
 	defaultPayloadMax       = 256 << 10 // bytes; whctl.enqueue has the same
 	defaultRedriveWindow    = 14 * 24 * time.Hour
-	defaultBatch            = 1000
 	defaultLimit            = 1000
 )
 

@@ -12,8 +12,8 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-// maxBatch bounds the rows of one transaction of a sweep.
-const maxBatch = 10_000
+// MaxBatch bounds the deliveries of one transaction of a sweep.
+const MaxBatch = 10_000
 
 func (l *loader) retention(m *layer, policies map[string]policy.Policy) Retention {
 	window := join("retention", "redrive_window")
@@ -36,7 +36,7 @@ func (l *loader) retentionPolicy(m *layer, name string) RetentionPolicy {
 	group := join("retention", name)
 	at := func(key string) string { return join(group, key) }
 	preset(m, group, "target", TargetDeliveries)
-	preset(m, group, "batch", strconv.Itoa(defaultBatch))
+	preset(m, group, "batch", strconv.Itoa(DefaultBatch))
 	l.require(m, group, "version", "keep")
 	p := RetentionPolicy{
 		Name:        name,
@@ -44,7 +44,7 @@ func (l *loader) retentionPolicy(m *layer, name string) RetentionPolicy {
 		Target:      read(l, m, at("target"), target),
 		States:      readList(l, m, at("states"), finishedState),
 		Keep:        read(l, m, at("keep"), moreThanZero(ParseAge)),
-		Batch:       read(l, m, at("batch"), number(1, maxBatch)),
+		Batch:       read(l, m, at("batch"), number(1, MaxBatch)),
 		MaxRows:     read(l, m, at("max_rows"), number[int64](1, 1<<53)),
 		MaxFraction: read(l, m, at("max_fraction"), share),
 		ArchiveDir:  read(l, m, join(group, "archive", "dir"), directory),
@@ -70,12 +70,7 @@ func (l *loader) outlivesDuplicates(m *layer, p RetentionPolicy, window time.Dur
 	if !slices.Contains(p.States, work.Delivered) {
 		return
 	}
-	longest, horizon := "", time.Duration(0)
-	for _, name := range slices.Sorted(maps.Keys(policies)) {
-		if h := policies[name].Horizon(); h > horizon {
-			longest, horizon = name, h
-		}
-	}
+	longest, horizon := longestRetries(policies)
 	if p.Keep-window > horizon {
 		return
 	}
@@ -83,6 +78,22 @@ func (l *loader) outlivesDuplicates(m *layer, p RetentionPolicy, window time.Dur
 	l.problems.add(m.origins[path], path,
 		"%s does not exceed %s + %s, the redrive_window and the longest that policy %s retries (a delivered row must outlive every duplicate)",
 		FormatDuration(p.Keep), FormatDuration(window), FormatDuration(horizon.Round(time.Second)), longest)
+}
+
+// DuplicateWindow is how long after a delivery a duplicate of it may come: the longest
+// that a policy retries, and the time in which a dead letter may be redriven.
+func (c *Config) DuplicateWindow() time.Duration {
+	_, horizon := longestRetries(c.Policies)
+	return c.Retention.RedriveWindow + horizon
+}
+
+func longestRetries(policies map[string]policy.Policy) (longest string, horizon time.Duration) {
+	for _, name := range slices.Sorted(maps.Keys(policies)) {
+		if h := policies[name].Horizon(); h > horizon {
+			longest, horizon = name, h
+		}
+	}
+	return longest, horizon
 }
 
 func target(s string) (string, error) {

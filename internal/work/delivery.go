@@ -19,6 +19,7 @@ var (
 	ErrUnknown     = errors.New("outcome of commit unknown") // the link broke before COMMIT was answered
 	ErrData        = errors.New("refused by the database")   // the content of a row, not the way it was written
 	ErrContended   = errors.New("a statement was given up")  // cancelled on the server, or in the way of others
+	ErrBusy        = errors.New("another run is at it")      // and this one was not to work beside it
 	ErrNoWorker    = errors.New("the worker is not known")   // it was silent for too long, and its shares were given away
 )
 

@@ -3,12 +3,13 @@
 -- whctl_producer  enqueues and cancels, through the functions only
 -- whctl_worker    enqueues in bulk, claims, records
 -- whctl_operator  the worker's rights, destinations, and the acts that are audited
+-- whctl_sweeper   removes what is finished and old, and keeps the ledger of it
 -- whctl_reader    looks at everything but payloads
 DO $$
 DECLARE
     wanted text;
 BEGIN
-    FOREACH wanted IN ARRAY ARRAY['whctl_producer', 'whctl_worker', 'whctl_operator', 'whctl_reader'] LOOP
+    FOREACH wanted IN ARRAY ARRAY['whctl_producer', 'whctl_worker', 'whctl_operator', 'whctl_sweeper', 'whctl_reader'] LOOP
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = wanted) THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
         END IF;
@@ -17,8 +18,8 @@ BEGIN
     EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO whctl_worker, whctl_operator', current_database());
 END $$;
 
-GRANT USAGE ON SCHEMA whctl TO whctl_producer, whctl_worker, whctl_operator, whctl_reader;
-GRANT SELECT ON whctl.schema_version, whctl.migrations TO whctl_producer, whctl_worker, whctl_operator, whctl_reader;
+GRANT USAGE ON SCHEMA whctl TO whctl_producer, whctl_worker, whctl_operator, whctl_sweeper, whctl_reader;
+GRANT SELECT ON whctl.schema_version, whctl.migrations TO whctl_producer, whctl_worker, whctl_operator, whctl_sweeper, whctl_reader;
 
 GRANT EXECUTE ON FUNCTION whctl.enqueue(text, text, text, bytea, text, text, text, timestamptz, text, timestamptz, timestamptz)
     TO whctl_producer, whctl_worker, whctl_operator;
@@ -45,7 +46,18 @@ GRANT SELECT, INSERT, UPDATE ON whctl.attempts TO whctl_operator;
 -- Not the columns at and role: nobody chooses when an act was, or who had logged in.
 GRANT SELECT, INSERT (operator, action, reason, delivery_id, redrive_id, destination) ON whctl.audit_log TO whctl_operator;
 
+-- FOR UPDATE asks for UPDATE of at least one column: the one that decides nothing.
+GRANT SELECT, DELETE, UPDATE (fingerprint) ON whctl.deliveries TO whctl_sweeper;
+GRANT SELECT, DELETE ON whctl.envelopes, whctl.attempts TO whctl_sweeper;
+GRANT SELECT, INSERT, UPDATE ON whctl.sweeps TO whctl_sweeper;
+GRANT SELECT, INSERT ON whctl.sweep_batches TO whctl_sweeper;
+GRANT SELECT, INSERT, UPDATE (previewed_at, swept_at, runs, idle_runs) ON whctl.retention_policies TO whctl_sweeper;
+GRANT USAGE ON SEQUENCE whctl.sweeps_id_seq TO whctl_sweeper;
+-- Whoever looks may say that a policy was looked at.
+GRANT SELECT ON whctl.sweeps, whctl.sweep_batches, whctl.retention_policies TO whctl_reader, whctl_operator;
+GRANT INSERT (policy, version, definition, keep_us, previewed_at), UPDATE (previewed_at) ON whctl.retention_policies TO whctl_operator;
+
 GRANT SELECT ON whctl.destinations, whctl.destination_health, whctl.workers, whctl.shares, whctl.deliveries, whctl.attempts, whctl.audit_log,
-    whctl.delivery_status, whctl.attempt_history, whctl.payload_sizes TO whctl_reader, whctl_worker, whctl_operator;
+    whctl.delivery_status, whctl.attempt_history, whctl.payload_sizes TO whctl_reader, whctl_worker, whctl_operator, whctl_sweeper;
 GRANT SELECT (id, event_at, not_after, created_at, delivery_id, destination, tenant, subject, event_type,
     event_version, event_id, body) ON whctl.envelopes TO whctl_reader;
