@@ -179,12 +179,12 @@ func (p cutoffPreview) sentence() string {
 	if p.Estimated {
 		about = "about "
 	}
-	text := fmt.Sprintf("%s would remove %s%s deliveries that finished before %s", p.Policy, about, humanize.Comma(p.Removed()), utcText(p.Cutoff))
+	text := fmt.Sprintf("%s would remove %s%s deliveries that finished before %s", p.Policy, about, humanize.Comma(p.Removed()), render.Time(p.Cutoff))
 	if p.Target == work.TargetAttempts {
-		text = fmt.Sprintf("%s would remove all attempts but the last of %s%s deliveries that finished before %s", p.Policy, about, humanize.Comma(p.Candidates), utcText(p.Cutoff))
+		text = fmt.Sprintf("%s would remove all attempts but the last of %s%s deliveries that finished before %s", p.Policy, about, humanize.Comma(p.Candidates), render.Time(p.Cutoff))
 	}
 	if p.Removed() > 0 {
-		text += fmt.Sprintf(", the oldest from %s", utcText(p.Oldest))
+		text += fmt.Sprintf(", the oldest from %s", render.Time(p.Oldest))
 		if p.Target == work.TargetDeliveries {
 			text += fmt.Sprintf(", in %s batches, about %s", humanize.Comma(p.batches()), humanize.IBytes(uint64(max(p.Bytes, 0))))
 		}

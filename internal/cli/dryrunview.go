@@ -58,12 +58,12 @@ func previewView() render.View[cutoffPreview] {
 	return render.View[cutoffPreview]{
 		Columns: []render.Column[cutoffPreview]{
 			{Header: "POLICY", Fixed: true, Value: func(p cutoffPreview) string { return p.Policy }},
-			{Header: "CUTOFF", Fixed: true, Value: func(p cutoffPreview) string { return utcText(p.Cutoff) }},
+			{Header: "CUTOFF", Fixed: true, Value: func(p cutoffPreview) string { return render.Time(p.Cutoff) }},
 			number("CANDIDATES", func(p cutoffPreview) int64 { return p.Candidates }),
 			number("REMOVABLE", cutoffPreviewRemoved),
 			{Header: "ATTEMPTS", Right: true, Value: func(p cutoffPreview) string { return dueText(p.counted(p.Attempts)) }},
-			{Header: "OLDEST", Wide: true, Value: func(p cutoffPreview) string { return utcText(p.Oldest) }},
-			{Header: "NEWEST", Wide: true, Value: func(p cutoffPreview) string { return utcText(p.Newest) }},
+			{Header: "OLDEST", Wide: true, Value: func(p cutoffPreview) string { return render.Time(p.Oldest) }},
+			{Header: "NEWEST", Wide: true, Value: func(p cutoffPreview) string { return render.Time(p.Newest) }},
 			{Header: "SIZE", Right: true, Value: func(p cutoffPreview) string { return humanize.IBytes(uint64(max(p.Bytes, 0))) }},
 			number("BATCHES", func(p cutoffPreview) int64 { return p.batches() }),
 		},

@@ -50,7 +50,7 @@ func sweepView() render.View[sweep.Summary] {
 		Columns: []render.Column[sweep.Summary]{
 			{Header: "POLICY", Fixed: true, Value: func(s sweep.Summary) string { return s.Policy }},
 			wide(number("VERSION", func(s sweep.Summary) int64 { return int64(s.Version) })),
-			{Header: "CUTOFF", Fixed: true, Value: func(s sweep.Summary) string { return utcText(s.Cutoff) }},
+			{Header: "CUTOFF", Fixed: true, Value: func(s sweep.Summary) string { return render.Time(s.Cutoff) }},
 			number("BATCHES", func(s sweep.Summary) int64 { return int64(s.Batches) }),
 			number("DELIVERIES", func(s sweep.Summary) int64 { return s.Deliveries }),
 			number("ATTEMPTS", func(s sweep.Summary) int64 { return s.Attempts }),
@@ -70,14 +70,6 @@ func sweepView() render.View[sweep.Summary] {
 		},
 		Name: func(s sweep.Summary) string { return s.Policy },
 	}
-}
-
-// utcText is an instant as people and scripts read it: RFC 3339 in UTC.
-func utcText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02T15:04:05.999999Z")
 }
 
 // ledgerJSON is the contract of a batch in the ledger.
@@ -107,10 +99,10 @@ type archiveJSON struct {
 func ledgerView() render.View[work.LedgerRow] {
 	return render.View[work.LedgerRow]{
 		Columns: []render.Column[work.LedgerRow]{
-			{Header: "FINISHED", Fixed: true, Value: func(r work.LedgerRow) string { return utcText(r.FinishedAt) }},
+			{Header: "FINISHED", Fixed: true, Value: func(r work.LedgerRow) string { return render.Time(r.FinishedAt) }},
 			{Header: "POLICY", Value: func(r work.LedgerRow) string { return r.Policy }},
 			{Header: "VERSION", Right: true, Value: func(r work.LedgerRow) string { return strconv.Itoa(r.Version) }},
-			{Header: "CUTOFF", Fixed: true, Value: func(r work.LedgerRow) string { return utcText(r.Cutoff) }},
+			{Header: "CUTOFF", Fixed: true, Value: func(r work.LedgerRow) string { return render.Time(r.Cutoff) }},
 			{Header: "SEQ", Right: true, Value: func(r work.LedgerRow) string { return strconv.Itoa(r.Seq) }},
 			{Header: "DELIVERIES", Right: true, Value: func(r work.LedgerRow) string { return strconv.FormatInt(r.Deliveries, 10) }},
 			{Header: "ATTEMPTS", Right: true, Value: func(r work.LedgerRow) string { return strconv.FormatInt(r.Attempts, 10) }},

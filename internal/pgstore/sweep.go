@@ -44,19 +44,19 @@ LIMIT 10000`
 SELECT s.id, s.cutoff, s.protect_from, s.states, s.batches, s.finished_at, s.held_by, s.held_until > now() AS held, now() AS as_of
 FROM whctl.sweeps s
 WHERE s.policy = $1 AND s.version = $2
-  AND CASE WHEN $3 = 0 THEN s.cutoff = $4 ELSE s.age_us = $3 AND s.finished_at IS NULL END
+  AND CASE WHEN $3::bigint = 0 THEN s.cutoff = $4 ELSE s.age_us = $3::bigint AND s.finished_at IS NULL END
 ORDER BY s.cutoff, s.id
 LIMIT 1
 FOR NO KEY UPDATE`
 
 	instantsSQL = `
-SELECT now() AS as_of, CASE WHEN $1 = 0 THEN $2 ELSE now() - $1 * interval '1 microsecond' END AS cutoff,
-       now() - $3 * interval '1 microsecond' AS protect_from`
+SELECT now() AS as_of, CASE WHEN $1::bigint = 0 THEN $2::timestamptz ELSE now() - $1::bigint * interval '1 microsecond' END AS cutoff,
+       now() - $3::bigint * interval '1 microsecond' AS protect_from`
 
 	// placeSQL is where a sweep begins: one of attempts, behind what an earlier one has done.
 	placeSQL = `
 SELECT coalesce(max(s.cutoff), '0001-01-01 00:00:00+00') FROM whctl.sweeps s
-WHERE s.policy = $1 AND s.target = 'attempts' AND s.finished_at IS NOT NULL AND $2 = 'attempts'`
+WHERE s.policy = $1 AND s.target = 'attempts' AND s.finished_at IS NOT NULL AND $2::text = 'attempts'`
 
 	anyLeftSQL = `
 SELECT EXISTS (SELECT FROM ` + finished + ` WHERE (d.finished_at, d.id) > ($4, $5))`
@@ -68,7 +68,7 @@ SELECT count(*) FROM (SELECT FROM ` + finished + ` WHERE (d.finished_at, d.id) >
 
 	beginSweepSQL = `
 INSERT INTO whctl.sweeps AS s (policy, version, cutoff, protect_from, target, states, age_us, place_at, place_id)
-VALUES ($1, $2, $3, $4, $5, $6, nullif($7, 0), $8, 0)
+VALUES ($1, $2, $3, $4, $5, $6, nullif($7::bigint, 0), $8, 0)
 RETURNING s.id`
 
 	// widenSweepSQL begins a sweep again that was made with fewer states; its batches stay.
@@ -78,11 +78,11 @@ SET states = $2, place_at = '0001-01-01 00:00:00+00', place_id = 0, finished_at 
 WHERE s.id = $1`
 
 	holdSweepSQL = `
-UPDATE whctl.sweeps s SET held_by = $2, held_until = now() + $3 * interval '1 microsecond' WHERE s.id = $1`
+UPDATE whctl.sweeps s SET held_by = $2, held_until = now() + $3::bigint * interval '1 microsecond' WHERE s.id = $1`
 
 	ranSQL = `
 UPDATE whctl.retention_policies r
-SET swept_at = now(), runs = r.runs + 1, idle_runs = r.idle_runs + $3::int
+SET swept_at = now(), runs = r.runs + 1, idle_runs = r.idle_runs + $3::boolean::int
 WHERE r.policy = $1 AND r.version = $2`
 
 	finishSweepSQL = `
@@ -277,7 +277,7 @@ func (s *Store) EndSweep(ctx context.Context, sweep work.Sweep, owner string, do
 const leftSQL = `
 SELECT count(*) FROM (
   SELECT FROM ` + finished + `
-  WHERE $4 = 'deliveries' OR (d.finished_at, d.id) > (SELECT s.place_at, s.place_id FROM whctl.sweeps s WHERE s.id = $5)
+  WHERE $4::text = 'deliveries' OR (d.finished_at, d.id) > (SELECT s.place_at, s.place_id FROM whctl.sweeps s WHERE s.id = $5)
   LIMIT $6) c`
 
 // Remaining counts what a sweep has still before it, up to most.

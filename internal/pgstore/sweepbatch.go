@@ -69,12 +69,13 @@ n AS MATERIALIZED (SELECT (SELECT count(*) FROM d) AS deliveries, (SELECT count(
 p AS (
   UPDATE whctl.sweeps s
   SET batches = s.batches + (n.deliveries + n.attempts > 0)::int, deliveries = s.deliveries + n.deliveries, attempts = s.attempts + n.attempts,
-      skipped = s.skipped + $7, place_at = $10, place_id = $11, held_by = $12, held_until = now() + $13 * interval '1 microsecond'
+      skipped = s.skipped + $7::bigint, place_at = $10::timestamptz, place_id = $11::bigint, held_by = $12, held_until = now() + $13::bigint * interval '1 microsecond'
   FROM n
   WHERE s.id = $14)
 INSERT INTO whctl.sweep_batches AS b (batch_key, policy, version, cutoff, seq, target, deliveries, attempts, skipped, after_at, after_id,
   place_at, place_id, worker, started_at, finished_at, archive_file, archive_offset, archive_bytes, archive_sha256)
-SELECT $2, $3, $4, $5, $6, $15, n.deliveries, n.attempts, $7, $8, $9, $10, $11, $12, now(), clock_timestamp(), $16, $17, $18, $19
+SELECT $2, $3, $4::integer, $5::timestamptz, $6::integer, $15, n.deliveries, n.attempts, $7::bigint, $8::timestamptz, $9::bigint, $10::timestamptz, $11::bigint, $12,
+  now(), clock_timestamp(), $16, $17::bigint, $18::bigint, $19::bytea
 FROM n
 WHERE n.deliveries + n.attempts > 0
 RETURNING b.deliveries, b.attempts`
