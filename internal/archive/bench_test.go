@@ -113,4 +113,3 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	perSecond(b)
 }
-

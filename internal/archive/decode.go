@@ -93,7 +93,10 @@ func (t *attemptJSON) latency() (time.Duration, error) {
 
 // decodeRow reads one line. Nothing in the row points into it.
 func decodeRow(line []byte) (work.Archived, error) {
-	if !utf8.Valid(line) {
+	switch {
+	case len(line) == 0:
+		return work.Archived{}, errors.New("the line is empty")
+	case !utf8.Valid(line):
 		return work.Archived{}, errors.New("not UTF-8") // the library would mend it silently
 	}
 	dec := json.NewDecoder(bytes.NewReader(line))

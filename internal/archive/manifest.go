@@ -43,6 +43,9 @@ func (e entry) line() ([]byte, error) {
 
 // parseEntry reads one line. What it returns is possible by itself, in whatever file.
 func parseEntry(line []byte, file string) (Batch, error) {
+	if len(line) == 0 {
+		return Batch{}, errors.New("the line is empty")
+	}
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	var e entry
