@@ -105,7 +105,7 @@ func TestFileNames(t *testing.T) {
 			t.Errorf("%q: %s", policy, got)
 		}
 	}
-	if r := (Run{Policy: "p"}); fileName(r) == fileName(r) {
+	if one, two := fileName(Run{Policy: "p"}), fileName(Run{Policy: "p"}); one == two {
 		t.Error("two runs write the same file")
 	}
 }
