@@ -103,6 +103,7 @@ var fences = []fence{
 	},
 	{libraries: []string{"github.com/olekukonko/tablewriter"}, rooms: []string{"internal/render"}},
 	{libraries: []string{"github.com/theory/jsonpath"}, rooms: []string{"internal/redact"}},
+	{libraries: []string{"github.com/klauspost/compress"}, rooms: []string{"internal/archive"}},
 	{
 		libraries: []string{"github.com/charmbracelet/bubbletea", "github.com/charmbracelet/bubbles"},
 		rooms:     []string{"internal/tui", "internal/cli"},
