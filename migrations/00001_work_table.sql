@@ -325,6 +325,10 @@ END $$;
 CREATE FUNCTION whctl.refuse_beginning() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- What comes back from an archive begins as what it was.
+    IF NEW.state > 0 AND current_setting('whctl.restore', true) = 'on' THEN
+        RETURN NEW;
+    END IF;
     RAISE EXCEPTION 'whctl: delivery row % may not begin as % (generation %, attempts %): a delivery begins scheduled, with nothing used',
         NEW.id, whctl.state_word(NEW.state, NEW.attempt_id), NEW.generation, NEW.attempts
         USING ERRCODE = '23514';

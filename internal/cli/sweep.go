@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/whctl/internal/archive"
 	"example.com/whctl/internal/config"
 	"example.com/whctl/internal/console"
 	"example.com/whctl/internal/pgstore"
@@ -85,7 +86,7 @@ version that was swept by last must have been looked at since with whctl dry-run
 	f.Var((*durationFlag)(&o.maxXminAge), "max-xmin-age", "wait while a transaction has held its snapshot for more than `DURATION`")
 	f.StringVar(&o.stopFile, "stop-file", "", "end when `FILE` exists")
 	f.BoolVar(&o.detailed, "detailed-exitcode", false, "exit 10 when it stopped at its own limit with work left")
-	cmd.AddCommand(newSweepHistoryCmd(a), newSweepVerifyCmd(a), newSweepDiffCmd(a))
+	cmd.AddCommand(newSweepHistoryCmd(a), newSweepVerifyCmd(a), newSweepDiffCmd(a), newSweepArchiveCmd(a))
 	return cmd
 }
 
@@ -197,6 +198,6 @@ func (o *sweepOptions) verdict(ctx context.Context, sums []sweep.Summary) error 
 // openArchive opens the archive of a policy that has one.
 func openArchive(c *config.Config) func(work.Retention, work.Sweep) (sweep.Archive, error) {
 	return func(p work.Retention, s work.Sweep) (sweep.Archive, error) {
-		return nil, fmt.Errorf("%w: archives are not built in", work.ErrConfig)
+		return archive.NewWriter(archive.Run{Dir: c.Retention.Policies[p.Name].ArchiveDir, Policy: p.Name, Version: p.Version, Cutoff: s.Cutoff})
 	}
 }

@@ -53,6 +53,8 @@ func (l *loader) retentionPolicy(m *layer, name string) RetentionPolicy {
 	switch {
 	case p.Target == TargetDeliveries && !states:
 		l.problems.add(l.place(m, group), at("states"), "is missing (a sweep removes only the states that it names)")
+	case p.Target == TargetAttempts && p.ArchiveDir != "":
+		l.problems.add(m.origins[join(group, "archive", "dir")], join(group, "archive"), "has no use with target: attempts (take it out; attempts are archived with their delivery)")
 	case p.Target == TargetAttempts && states:
 		l.problems.add(m.origins[at("states")], at("states"), "has no use with target: attempts (take it out)")
 	}

@@ -23,7 +23,8 @@ const (
 func Run(ctx context.Context, store Store, o Options) ([]Summary, error) {
 	r := &run{store: store, o: o, began: time.Now()}
 	err := r.begin(ctx)
-	if err == nil {
+	begun := err == nil
+	if begun {
 		err = r.turns(ctx)
 	}
 	sums := make([]Summary, 0, len(r.passes))
@@ -32,7 +33,9 @@ func Run(ctx context.Context, store Store, o Options) ([]Summary, error) {
 			p.sum.StoppedBy = Failed
 		}
 		err = errors.Join(err, p.leave(ctx, r))
-		sums = append(sums, p.sum)
+		if begun {
+			sums = append(sums, p.sum)
+		}
 	}
 	return sums, err
 }
@@ -75,10 +78,12 @@ func (r *run) begin(ctx context.Context) error {
 		p := &pass{policy: policy, sweep: sweep, pace: newPace(size), sum: Summary{
 			Policy: policy.Name, Version: policy.Version, Target: policy.Target, Cutoff: sweep.Cutoff, StartedAt: sweep.AsOf, AlreadyDone: sweep.Batches,
 		}}
+		r.passes = append(r.passes, p)
 		if sweep.ID == 0 || sweep.Finished {
 			p.sum.StoppedBy = Drained
+		} else if err := p.openArchive(r); err != nil {
+			return err
 		}
-		r.passes = append(r.passes, p)
 	}
 	return nil
 }
@@ -202,9 +207,6 @@ func (r *run) braked(ctx context.Context) (StoppedBy, string, error) {
 
 // batch makes one batch; one that was in the way of others is tried again, smaller.
 func (p *pass) batch(ctx context.Context, r *run) (time.Duration, error) {
-	if err := p.openArchive(r); err != nil {
-		return 0, err
-	}
 	request := work.SweepBatch{Sweep: p.sweep, Owner: r.o.Owner, Hold: holdFor + max(r.o.Pause, 0)}
 	if p.archive != nil {
 		request.Archive = p.archive.Append
@@ -227,12 +229,15 @@ func (p *pass) batch(ctx context.Context, r *run) (time.Duration, error) {
 	}
 }
 
+// openArchive makes sure that rows can be written out before any is removed.
 func (p *pass) openArchive(r *run) error {
-	if !p.policy.Archive || p.archive != nil {
+	if !p.policy.Archive {
 		return nil
 	}
-	var err error
-	p.archive, err = r.o.Archive(p.policy, p.sweep)
+	archive, err := r.o.Archive(p.policy, p.sweep)
+	if err == nil {
+		p.archive = archive
+	}
 	return err
 }
 
@@ -263,11 +268,12 @@ func (p *pass) leave(ctx context.Context, r *run) error {
 	if p.archive != nil {
 		err = p.archive.Close()
 	}
-	if p.sum.StoppedBy == Failed {
-		return err // the error says it; the hold runs out by itself
-	}
 	if p.sweep.ID != 0 {
-		err = errors.Join(err, r.store.EndSweep(ctx, p.sweep, r.o.Owner, p.sum.StoppedBy == Drained))
+		ended := r.store.EndSweep(ctx, p.sweep, r.o.Owner, p.sum.StoppedBy == Drained)
+		if p.sum.StoppedBy == Failed {
+			return err // what failed is said; others may go on when the hold runs out
+		}
+		err = errors.Join(err, ended)
 	}
 	if n, counted := r.store.Remaining(ctx, p.sweep, countMost+1); counted == nil && n <= countMost {
 		p.sum.Remaining = &n

@@ -68,3 +68,20 @@ func (t *Attempt) check() error {
 	}
 	return nil
 }
+
+// Restored is what became of a delivery that was to be put back.
+type Restored struct {
+	DeliveryID  string
+	Destination string
+	Result      RestoreResult
+}
+
+// RestoreResult says what became of it.
+type RestoreResult string
+
+// What may become of it.
+const (
+	RestoreDone          RestoreResult = "restored"
+	RestoreExists        RestoreResult = "exists"         // by its id or its logical key; what is there stays
+	RestoreNoDestination RestoreResult = "no_destination" // its destination is gone
+)
