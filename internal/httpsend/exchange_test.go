@@ -1,0 +1,66 @@
+package httpsend
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// breaking is a connection that takes so many bytes and then is broken for writing, while
+// an answer waits to be read.
+type breaking struct {
+	net.Conn
+	takes  int
+	answer io.Reader
+}
+
+func (b *breaking) Write(p []byte) (int, error) {
+	n := min(len(p), b.takes)
+	b.takes -= n
+	if n < len(p) {
+		return n, syscall.ECONNRESET
+	}
+	return n, nil
+}
+
+func (b *breaking) Read(p []byte) (int, error) { return b.answer.Read(p) }
+
+// An answer to a request that broke off counts, however short the request is: TLS writes
+// also that in several pieces. Its connection carries no other. Where nothing was written
+// there can be no answer to it: what can be read belongs to nobody.
+func TestAnswersToWritesThatBreakOff(t *testing.T) {
+	for name, x := range map[string]struct {
+		takes       int
+		first, rest []byte
+		answered    bool
+	}{
+		"short":              {10, make([]byte, 100), nil, true},
+		"long":               {atOnce + 10, make([]byte, 100), make([]byte, 2*atOnce), true},
+		"long, at its start": {10, make([]byte, 100), make([]byte, 2*atOnce), true},
+		"long head":          {atOnce + 10, make([]byte, 2*atOnce), nil, true},
+		"short, nothing":     {0, make([]byte, 100), nil, false},
+		"long, nothing":      {0, make([]byte, 100), make([]byte, 2*atOnce), false},
+		"long head, nothing": {0, make([]byte, 2*atOnce), nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := net.Pipe()
+			defer there.Close()
+			s := &socket{Conn: &breaking{Conn: here, takes: x.takes, answer: strings.NewReader(ok)}}
+			ex := newExchange(context.Background(), time.Now(), time.Hour)
+			ex.conn, ex.free = newConn(s, s, "a"), func(*conn) { t.Error("the connection is used again") }
+			resp, err := ex.post(x.first, x.rest) //nolint:bodyclose // there is none
+			if (err == nil) != x.answered || resp != nil && resp.StatusCode != 200 {
+				t.Errorf("%+v, %v", resp, err)
+			}
+			ex.whole = err == nil
+			ex.close()
+			if !closed(there) {
+				t.Error("the connection is open")
+			}
+		})
+	}
+}
