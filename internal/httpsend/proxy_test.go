@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -96,6 +98,23 @@ func TestProxiesThatRefuse(t *testing.T) {
 		if o.Class != work.Connect || o.Status != 0 || strings.Contains(o.Message, "s3cret") || !strings.Contains(o.Message, "proxy") && name != "socks" {
 			t.Errorf("%s: %+v", name, o)
 		}
+	}
+}
+
+// Over http a proxy gets its password with the request, and may quote it as a receiver
+// may quote what is secret of a request.
+func TestProxyQuotesItsPassword(t *testing.T) {
+	proxy := receive(t, func(c net.Conn, s seen) bool {
+		sent := s.header.Get("Proxy-Authorization")
+		plain, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(sent, "Basic "))
+		text := "cannot use " + sent + ", which is " + string(plain)
+		return say(c, fmt.Sprintf("HTTP/1.1 502 X\r\nContent-Length: %d\r\n\r\n%s", len(text), text))
+	})
+	s := newSender(t, Config{Proxy: strings.Replace(proxy.url, "http://", "http://jane:s3cret@", 1)})
+	o := send(t, s, request("http://a.example/x"))
+	wantClass(t, o, work.Unavailable, 502)
+	if o.Excerpt != "cannot use [redacted], which is [redacted]" {
+		t.Error(o.Excerpt)
 	}
 }
 
