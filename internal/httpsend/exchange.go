@@ -93,7 +93,9 @@ func (ex *exchange) written() bool {
 	if ex.writing == nil {
 		return !ex.cut
 	}
-	_ = ex.conn.SetWriteDeadline(time.Now().Add(writeEnd)) // a closed one is not written to
+	if by := time.Now().Add(writeEnd); by.Before(ex.deadline) {
+		_ = ex.conn.SetWriteDeadline(by) // a closed one is not written to
+	}
 	all := <-ex.writing
 	ex.writing = nil
 	return all

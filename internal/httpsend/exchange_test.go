@@ -64,3 +64,38 @@ func TestAnswersToWritesThatBreakOff(t *testing.T) {
 		})
 	}
 }
+
+// The end of a long request is waited for no longer than for anything else of it.
+func TestWaitsForWritesEndWithTheTimeLimit(t *testing.T) {
+	for _, limit := range []time.Duration{time.Hour, writeEnd / 2} {
+		here, there := net.Pipe()
+		defer there.Close()
+		s := &socket{Conn: &timed{Conn: here}}
+		ex := newExchange(context.Background(), time.Now(), limit)
+		ex.conn, ex.writing = newConn(s, s, "a"), make(chan bool, 1)
+		if err := ex.hold(s); err != nil {
+			t.Fatal(err)
+		}
+		ex.writing <- true
+		if !ex.written() {
+			t.Error("not all was written")
+		}
+		if by := s.Conn.(*timed).by; by.After(ex.deadline) || limit == time.Hour && time.Until(by) > writeEnd {
+			t.Errorf("writes may go on until %v, the request until %v", by, ex.deadline)
+		}
+		ex.close()
+	}
+}
+
+// timed tells until when may be written.
+type timed struct {
+	net.Conn
+	by time.Time
+}
+
+func (c *timed) SetDeadline(t time.Time) error { return c.SetWriteDeadline(t) }
+
+func (c *timed) SetWriteDeadline(t time.Time) error {
+	c.by = t
+	return c.Conn.SetWriteDeadline(t)
+}
