@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/whctl/internal/work"
 )
 
 // breaking is a connection that takes so many bytes and then is broken for writing, while
@@ -99,3 +101,58 @@ func (c *timed) SetWriteDeadline(t time.Time) error {
 	c.by = t
 	return c.Conn.SetWriteDeadline(t)
 }
+
+// spoiling is a pool that makes what is given back useless.
+type spoiling struct{ pool }
+
+func (p spoiling) Put(message any) {
+	b := *message.(*[]byte)
+	for i := range b {
+		b[i] = '!'
+	}
+	p.pool.Put(message)
+}
+
+// stuck is an idle connection with an answer, that takes the first of a request and no
+// more. It tells what the rest was when it could not be written.
+type stuck struct {
+	breaking
+	rest chan string
+}
+
+func (c *stuck) Write(p []byte) (int, error) {
+	if c.takes > 0 {
+		return c.breaking.Write(p)
+	}
+	n, err := c.Conn.Write(p) // which nobody reads
+	c.rest <- string(p)
+	return n, err
+}
+
+// The beginning of a request is given back when nobody writes it any more: a head that is
+// too long for a socket is on its way still when the answer is there.
+func TestMessagesAreGivenBackWhenTheyAreWritten(t *testing.T) {
+	defer func(p pool) { messages = p }(messages)
+	messages = spoiling{messages}
+	for _, answer := range []string{refusedAnswer, "HTTP/1.1 500 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", "what?\r\n\r\n"} {
+		here, there := net.Pipe()
+		defer there.Close()
+		c := &stuck{breaking{Conn: here, takes: atOnce, answer: strings.NewReader(answer)}, make(chan string, 1)}
+		k := &socket{Conn: c, raw: quietly{}}
+		s := newSender(t, loopback())
+		s.idle.put(newConn(k, k, "http://127.0.0.1:80"))
+		r := request("http://127.0.0.1")
+		r.Headers = map[string]string{"X-Long": strings.Repeat("x", 4*atOnce)}
+		if o := send(t, s, r); o.Class != work.Unavailable && o.Class != work.Protocol {
+			t.Errorf("%+v", o)
+		}
+		if rest := <-c.rest; !strings.HasPrefix(rest, "xxx") || strings.Contains(rest, "!") {
+			t.Errorf("%.20q of %d bytes was still being written", rest, len(rest))
+		}
+	}
+}
+
+// quietly is a raw connection on which nothing has come.
+type quietly struct{ syscall.RawConn }
+
+func (quietly) Control(func(uintptr)) error { return syscall.EAGAIN }
