@@ -140,7 +140,7 @@ func TestProxiesThatRefuse(t *testing.T) {
 		"wants password": {answers("HTTP/1.1 407 s3cret\r\nContent-Length: 0\r\n\r\n").url, "http://hooks.example/"},
 	} {
 		o := send(t, newSender(t, Config{Proxy: x.proxy}), request(x.url))
-		if o.Class != work.Connect || o.Status != 0 || strings.Contains(o.Message, "s3cret") || !strings.Contains(o.Message, "proxy") && name != "socks" {
+		if o.Class != work.Connect || o.Status != 0 || strings.Contains(o.Message, "s3cret") || !strings.Contains(o.Message, "proxy") {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
