@@ -145,10 +145,12 @@ func usage(format string, args ...any) error {
 // message is err in one paragraph for people, without the sentinel's words where they
 // add nothing.
 func message(ctx context.Context, err error) string {
-	text := err.Error()
 	var sig signalled
 	if errors.As(context.Cause(ctx), &sig) && errors.Is(err, context.Canceled) {
 		return sig.Error()
 	}
-	return strings.TrimPrefix(text, work.ErrUsage.Error()+": ")
+	return bare(err, work.ErrUsage)
 }
+
+// bare is err's text without the words of the sentinel that it begins with.
+func bare(err, sentinel error) string { return strings.TrimPrefix(err.Error(), sentinel.Error()+": ") }
