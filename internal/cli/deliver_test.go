@@ -42,19 +42,27 @@ func TestDeliverRefusesWhatIsNotMeant(t *testing.T) {
 	}
 }
 
-// An address or a file that cannot be used is a fault of the configuration, known before
-// the database is reached for.
+// An address or a file that cannot be used is known before the database is reached for. It
+// is a fault of the configuration, unless it comes right by itself.
 func TestDeliverKnowsBeforehandWhereItsMetricsGo(t *testing.T) {
 	l := testbed.Receiver(t, testbed.ReceiverOptions{Plain: true}) // its port is taken
-	for _, args := range [][]string{
-		{"deliver", "--metrics-addr", l.Address},
-		{"deliver", "--metrics-file", filepath.Join(t.TempDir(), "nosuch", "whctl.prom")},
-		{"deliver", "--once", "--metrics-file", t.TempDir()},
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{exitFailed, []string{"deliver", "--metrics-addr", l.Address}},
+		{exitFailed, []string{"deliver", "--metrics-addr", "192.0.2.1:0"}}, // RFC 5737: no machine has it
+		{exitConfig, []string{"deliver", "--metrics-file", filepath.Join(t.TempDir(), "nosuch", "whctl.prom")}},
+		{exitConfig, []string{"deliver", "--once", "--metrics-file", t.TempDir()}},
 	} {
-		a := call{env: map[string]string{"WHCTL_DATABASE_URL": "postgres://127.0.0.1:1/none"}, args: args}.run(t)
-		if a.code != exitConfig || !strings.Contains(a.err, "metrics") {
-			t.Errorf("%v: exit %d: %s", args, a.code, a.err)
+		a := call{env: map[string]string{"WHCTL_DATABASE_URL": "postgres://127.0.0.1:1/none"}, args: c.args}.run(t)
+		if a.code != c.code || !strings.Contains(a.err, "metrics") || strings.Contains(a.err, "configuration") != (c.code == exitConfig) {
+			t.Errorf("%v: exit %d, want %d: %s", c.args, a.code, c.code, a.err)
 		}
+	}
+	full := fmt.Errorf("%w: metrics file: %w", work.ErrConfig, &os.PathError{Op: "write", Path: "whctl.prom", Err: syscall.ENOSPC})
+	if err := untold(full); exitCode(err) != exitFailed {
+		t.Errorf("a full disk: exit %d: %v", exitCode(err), err)
 	}
 }
 
