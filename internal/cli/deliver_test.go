@@ -97,6 +97,21 @@ func TestDeliverKeepsMetricsInAFile(t *testing.T) {
 	}
 }
 
+// Nothing was claimed, and yet something is due: the table says why, and is narrower where
+// there is nothing to say.
+func TestTheSummarySaysWhatIsHeldBack(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "a", "https://a.example/")
+	once := func() string { return run(t, d, 0, "deliver", "--once").out }
+	if got := once(); strings.Contains(got, "HELD BACK") {
+		t.Errorf("nothing is held back:\n%s", got)
+	}
+	has(t, run(t, d, 0, "deliver", "--once", "-o", "wide").out, "HELD BACK")
+	d.Enqueue(t, "a", "s", `{}`)
+	run(t, d, 0, "destination", "pause", "a", "--reason", "why", "--operator", "ana")
+	has(t, once(), "HELD BACK", "1 paused")
+}
+
 // How a worker ends: SIGTERM is how it is stopped, everything else is told.
 func TestHowAWorkerEnds(t *testing.T) {
 	for _, c := range []struct {
