@@ -162,7 +162,15 @@ func TestASecondSignalEndsAWorkerAtOnce(t *testing.T) {
 	r.Wait(1)
 	p.Signal(syscall.SIGTERM)
 	p.WaitStderr("stopping")
-	p.Signal(syscall.SIGTERM)
+	until(t, "its end", func() bool { // what comes at once is one signal with the first
+		p.Signal(syscall.SIGTERM)
+		select {
+		case <-p.Done():
+			return true
+		default:
+			return false
+		}
+	})
 	if res := p.Wait(); res.Code != 143 {
 		t.Errorf("exit %d: %s", res.Code, res.Stderr)
 	}

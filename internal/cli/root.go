@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +53,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return code
 }
 
+// echo is how long the same signal counts as the same word said twice: timeout(1) signals
+// its child, and then the group that the child is in.
+const echo = 250 * time.Millisecond
+
 // untilSignal is a context that the first SIGINT, SIGTERM, SIGHUP or SIGQUIT ends, with
 // the signal as its cause. A second one comes by the channel, and is to end the process at
 // once. Left to itself it would not do so everywhere: the first process of a container
@@ -66,12 +71,7 @@ func untilSignal() (context.Context, <-chan os.Signal, func()) {
 		select {
 		case s := <-signals:
 			cancel(signalled{s})
-		case <-done:
-			return
-		}
-		select {
-		case s := <-signals:
-			again <- s
+			again <- second(signals, done, s, echo)
 		case <-done:
 		}
 	}()
@@ -79,6 +79,21 @@ func untilSignal() (context.Context, <-chan os.Signal, func()) {
 		signal.Stop(signals)
 		close(done)
 		cancel(nil)
+	}
+}
+
+// second is the signal after the first, unless that is its echo; nil when done comes before.
+func second(signals <-chan os.Signal, done <-chan struct{}, first os.Signal, echo time.Duration) os.Signal {
+	began := time.Now()
+	for {
+		select {
+		case s := <-signals:
+			if s != first || time.Since(began) >= echo {
+				return s
+			}
+		case <-done:
+			return nil
+		}
 	}
 }
 
