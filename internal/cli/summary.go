@@ -48,7 +48,9 @@ type percentilesJSON struct {
 	Max *float64 `json:"max"`
 }
 
-func summaryView() render.View[deliver.Summary] {
+// summaryView shows sum. What is held back has a column where something is, and always
+// one where all columns are asked for.
+func summaryView(sum deliver.Summary) render.View[deliver.Summary] {
 	number := func(header string, of func(deliver.Summary) int64) render.Column[deliver.Summary] {
 		return render.Column[deliver.Summary]{
 			Header: header, Right: true,
@@ -70,7 +72,7 @@ func summaryView() render.View[deliver.Summary] {
 			wide(number("RELEASED", func(s deliver.Summary) int64 { return int64(s.Released) })),
 			wide(number("LATE", func(s deliver.Summary) int64 { return int64(s.Late) })),
 			{Header: "DUE", Right: true, Value: func(s deliver.Summary) string { return dueText(s.DueRemaining) }},
-			{Header: "HELD BACK", Wide: true, Value: func(s deliver.Summary) string { return heldBackText(s.HeldBack) }},
+			{Header: "HELD BACK", Wide: heldBackText(sum.HeldBack) == "", Value: func(s deliver.Summary) string { return heldBackText(s.HeldBack) }},
 			{Header: "P50", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P50) }},
 			{Header: "P99", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P99) }},
 			{Header: "STOPPED BY", Value: func(s deliver.Summary) string { return string(s.StoppedBy) }},
