@@ -133,7 +133,7 @@ func (r *run) noteClaim(asks []work.Ask, admitted map[int64]int, result work.Cla
 		}
 	}
 	for _, h := range result.Health {
-		r.lanes.byID[h.DestinationID].health = h
+		r.see(r.lanes.byID[h.DestinationID], h)
 	}
 	for _, a := range asks {
 		la, n := r.lanes.byID[a.DestinationID], got[kind{a.DestinationID, a.Suspects}]
@@ -186,13 +186,16 @@ func (r *run) scan(ctx context.Context) error {
 		if len(r.o.Destinations) > 0 && !slices.Contains(r.o.Destinations, d.Name) {
 			continue
 		}
-		la := r.lanes.byID[d.ID]
+		la, met := r.lanes.byID[d.ID], true
 		if la == nil {
-			la = &lane{}
+			la, met = &lane{}, false
 			r.lanes.byID[d.ID] = la
 		}
-		la.health = d.Health
 		r.refresh(la, d)
+		if !met {
+			r.meet(la, d.Health)
+		}
+		r.see(la, d.Health)
 		la.mark, la.dry, la.suspects = time.Time{}, false, d.Suspects
 		r.lanes.order = append(r.lanes.order, la)
 	}

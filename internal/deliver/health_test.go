@@ -2,6 +2,9 @@ package deliver
 
 import (
 	"context"
+	"log/slog"
+	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -268,5 +271,109 @@ func TestALaneThatHasJustOpenedIsWaitedFor(t *testing.T) {
 	r.lanes.order = []*lane{{to: &to, room: 1, health: work.Health{NextSlot: r.clock.asOf}}}
 	if wait, worthwhile := r.next(); wait > time.Millisecond || !worthwhile {
 		t.Errorf("wait %s, worthwhile %t", wait, worthwhile)
+	}
+}
+
+// logged has o write its log of a level and above, and answers with what says what holds
+// destinations back: level, message, hold and, if it is told, why.
+func logged(o *Options, level slog.Level) (lines func() string) {
+	var log strings.Builder // the handler writes one line at a time
+	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))
+	line := regexp.MustCompile(`level=(\w+) msg="destination (.*?)" destination=d\d hold=(\w+)(?: until=\S+)?( why=(?:".*"|\S+))?`)
+	return func() string {
+		var all []string
+		for _, m := range line.FindAllStringSubmatch(log.String(), -1) {
+			all = append(all, strings.Join(m[1:4], " ")+m[4])
+		}
+		return strings.Join(all, "\n")
+	}
+}
+
+// Whoever reads the log sees a circuit open, stay open, and close: each once.
+func TestTheWayOfACircuitIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		o := with(options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+			if up.Load() {
+				return ok(ctx, c)
+			}
+			return down(ctx, c)
+		}), func(p *policy.Policy) {
+			p.Circuit, p.MaxInFlight = policy.Circuit{Failures: 4, OpenFor: time.Minute, OpenMax: time.Hour}, 1
+		})
+		lines := logged(&o, slog.LevelInfo)
+		stop := serving(t, newTable(due(1, 50)...), o)
+		<-time.After(4 * time.Minute) // probes after one and after three
+		up.Store(true)
+		<-time.After(time.Hour)
+		if sum := stop(); sum.Delivered == 0 {
+			t.Errorf("summary %+v", sum)
+		}
+		want := `WARN held back circuit_open why="4 failures in a row"
+INFO still held back circuit_open why="5 failures in a row"
+INFO still held back circuit_open why="6 failures in a row"
+INFO no longer held back circuit_open`
+		if got := lines(); got != want {
+			t.Errorf("logged:\n%s\nwant:\n%s", got, want)
+		}
+	})
+}
+
+// A worker tells of what a person does, and of what others find out, whether it has met the
+// destination before or not.
+func TestWhatOthersDoIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable()
+		o := options(4, ok)
+		lines := logged(&o, slog.LevelInfo)
+		held := func(h work.Health, after time.Duration) {
+			store.mu.Lock()
+			store.health[1] = h
+			store.mu.Unlock()
+			<-time.After(after)
+		}
+		store.health[2] = work.Health{Pause: work.Pause{At: store.asOf(), By: "ben", Reason: "from before"}}
+		store.add(due(2, 1)...)
+		<-time.After(time.Second)
+		stop := serving(t, store, o)
+		<-time.After(time.Minute)
+		store.add(due(1, 1)...)
+		held(work.Health{Pause: work.Pause{At: store.asOf(), By: "ann", Reason: "moving"}}, time.Minute)
+		held(work.Health{HeldUntil: store.asOf().Add(time.Minute)}, 30*time.Second)
+		held(work.Health{HeldUntil: store.asOf().Add(time.Minute)}, 2*time.Minute)
+		store.add(due(1, 1)...)
+		held(work.Health{Pause: work.Pause{At: store.asOf(), By: policy.PausedBy, Reason: "auto-paused: credentials"}}, time.Minute)
+		stop()
+		want := `INFO held back paused why="paused by ann: moving"
+INFO no longer held back paused
+INFO held back retry_after why="the receiver asked for a pause"
+INFO no longer held back retry_after
+WARN held back paused why="paused by whctl: auto-paused: credentials"`
+		if got := lines(); got != want {
+			t.Errorf("logged:\n%s\nwant:\n%s", got, want)
+		}
+	})
+}
+
+// A run that is to be quiet logs warnings, and cron mails them: what the receiver asked for,
+// or a circuit that is open still, is none at each tick.
+func TestWhatIsExpectedIsNoWarning(t *testing.T) {
+	open := work.Health{Openings: 2, Failures: 30, OpenUntil: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
+	for what, x := range map[string]struct {
+		known  work.Health
+		answer answering
+	}{
+		"a pause that was asked for": {answer: answers(429, time.Minute)},
+		"a probe that failed":        {open, down},
+		"a probe that succeeded":     {open, ok},
+	} {
+		o := options(4, x.answer)
+		lines := logged(&o, slog.LevelDebug)
+		store := newTable(due(1, 10)...)
+		store.health[1] = x.known
+		once(t, t.Context(), store, o)
+		if got := lines(); got == "" || strings.Contains(got, "WARN") {
+			t.Errorf("%s: logged %q", what, got)
+		}
 	}
 }

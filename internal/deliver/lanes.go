@@ -30,6 +30,7 @@ type lane struct {
 	destination work.Destination
 	to          *Endpoint // what it is now; those in flight keep the one that they began with
 	health      work.Health
+	told        standing  // what people have been told about it
 	room        int       // requests in flight at most: this run's share of the cap of all workers
 	asked       bool      // a share was asked for
 	busy        int       // places it holds
