@@ -63,8 +63,11 @@ func (r *run) backlog(ctx context.Context, within time.Duration) ([]work.Backlog
 // others' disposal, and tickets that others took each time, are a reason only for a run
 // that has come to its end.
 func (r *run) heldBack(la *lane, why StoppedBy) work.Hold {
-	if la == nil || la.held != nil {
+	switch {
+	case la == nil:
 		return ""
+	case la.held != nil:
+		return work.HoldNotReady
 	}
 	if hold := la.to.Policy.Admit(la.health, r.clock.now()).Hold; hold != "" {
 		return hold

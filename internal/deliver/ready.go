@@ -24,8 +24,11 @@ func (r *run) refresh(la *lane, d work.Destination) {
 	if err == nil {
 		err = ownLimits(&to, d)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		r.cannotMake(la, err)
+	case la.held != nil:
+		r.o.Log.Info(said(false), "destination", d.Name, "hold", string(work.HoldNotReady))
 	}
 	la.held = err
 	if err != nil && la.to != nil {
@@ -40,7 +43,7 @@ func (r *run) refresh(la *lane, d work.Destination) {
 func (r *run) cannotMake(la *lane, err error) {
 	la.retired = time.Now()
 	if r.serve && (la.held == nil || la.held.Error() != err.Error()) {
-		r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", err)
+		r.o.Log.Error(said(true), "destination", la.destination.Name, "hold", string(work.HoldNotReady), "why", err)
 	}
 }
 

@@ -46,7 +46,7 @@ func (r *run) settle(s settled) error {
 		d.tell(r.o.observed(), s.fates[i], nil)
 		if d.retired != nil && la.held == nil {
 			la.held, la.retired = d.retired, time.Now()
-			r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", d.decision.Why)
+			r.o.Log.Error(said(true), "destination", la.destination.Name, "hold", string(work.HoldNotReady), "why", d.decision.Why)
 		}
 		if d.claimed.Lost || d.decision.Verdict == policy.Release {
 			r.lanes.moved = true
