@@ -211,17 +211,3 @@ func (r *run) scan(ctx context.Context) error {
 	r.tellHeld()
 	return nil
 }
-
-// tellHeld tells how many destinations with due work are held back.
-func (r *run) tellHeld() {
-	if r.o.Observe == nil {
-		return
-	}
-	held := make(map[work.Hold]int)
-	for _, la := range r.lanes.order {
-		if hold := r.heldBack(la, ""); hold != "" {
-			held[hold]++
-		}
-	}
-	r.o.Observe.Held(held)
-}

@@ -377,3 +377,87 @@ func TestWhatIsExpectedIsNoWarning(t *testing.T) {
 		}
 	}
 }
+
+// What the cap holds is told, also where a run ends before all is done, and only where it
+// is the cap that holds it.
+func TestTheCapIsToldAsAHold(t *testing.T) {
+	for what, x := range map[string]struct {
+		places, limit, max int
+		held               bool
+	}{
+		"the cap and the time":  {places: 16, max: 2, held: true},
+		"the cap and the limit": {places: 16, limit: 7, max: 2, held: true},
+		"the limit":             {places: 16, limit: 3, max: 8},
+		"the places":            {places: 4, max: 8},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := with(options(x.places, func(ctx context.Context, c work.Claimed) work.Outcome {
+				<-time.After(700 * time.Millisecond)
+				return ok(ctx, c)
+			}), func(p *policy.Policy) { p.MaxInFlight = x.max })
+			told := &holds{}
+			o.MaxTime, o.Limit, o.Observe = 10*time.Second, x.limit, told
+			sum := once(t, t.Context(), newTable(due(1, 500)...), o)
+			want, destinations := int64(0), 0
+			if x.held {
+				want, destinations = left(sum), 1
+			}
+			if sum.HeldBack[work.HoldInFlight] != want || told.of(work.HoldInFlight) != destinations {
+				t.Errorf("%s: held back %v of %d, told %d; want %d", what, sum.HeldBack, left(sum), told.of(work.HoldInFlight), want)
+			}
+		})
+	}
+}
+
+// So it is while a worker works, whose lanes have a place free whenever it looks.
+func TestAWorkerTellsWhatItsCapsHold(t *testing.T) {
+	for cap, want := range map[int]int{1: 1, 40: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			o := with(options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+				<-time.After(700 * time.Millisecond)
+				return ok(ctx, c)
+			}), func(p *policy.Policy) { p.MaxInFlight = cap })
+			told := &holds{}
+			o.Observe = told
+			stop := serving(t, newTable(due(1, 5000)...), o)
+			for range 60 {
+				<-time.After(time.Second)
+				if n := told.of(work.HoldInFlight); n != want && told.counted() > 1 {
+					t.Fatalf("cap %d: told %d, want %d", cap, n, want)
+				}
+			}
+			stop()
+		})
+	}
+}
+
+// A lane that has just come to have a place is held by its cap all the same, if more is due
+// than that place is for; where all places are taken, it is those that hold it.
+func TestWhatIsDueBeyondTheCap(t *testing.T) {
+	for what, x := range map[string]struct {
+		busy, others int // of 4, and of 16 places
+		waiting      int64
+		why          StoppedBy
+		held         bool
+	}{
+		"full":                            {busy: 4, waiting: 1, held: true},
+		"full at the end":                 {busy: 4, waiting: 1, why: Drained, held: true},
+		"more than fits":                  {busy: 3, waiting: 2, held: true},
+		"more than fitted when time ran":  {busy: 3, waiting: 2, why: MaxTime, held: true},
+		"what came when all was taken":    {busy: 3, waiting: 2, why: Drained},
+		"all of it fits":                  {busy: 3, waiting: 1},
+		"nothing":                         {busy: 4},
+		"no place for it":                 {busy: 3, others: 13, waiting: 2},
+		"no more places than may be used": {busy: 3, others: 12, waiting: 2},
+	} {
+		to := Endpoint{Policy: policy.Default()}
+		to.Policy.MaxInFlight = 4
+		la := &lane{to: &to, room: 4, asked: true, busy: x.busy, waiting: x.waiting}
+		r := &run{o: options(16, ok), recorder: &recorder{}, shares: shares{entered: true}, busy: x.busy + x.others}
+		r.lanes.byID = map[int64]*lane{1: la}
+		r.measure()
+		if got := r.heldBack(la, x.why) == work.HoldInFlight; got != x.held {
+			t.Errorf("%s: held %t", what, got)
+		}
+	}
+}

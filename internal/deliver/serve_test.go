@@ -298,8 +298,22 @@ func TestServeMakesReadyAgain(t *testing.T) {
 // holds is an observer that keeps what was told last of destinations held back.
 type holds struct {
 	unobserved
-	mu   sync.Mutex
-	last map[work.Hold]int
+	mu     sync.Mutex
+	last   map[work.Hold]int
+	counts int
+}
+
+func (h *holds) Backlog(int64, time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts++
+}
+
+// counted is how often what is due was counted.
+func (h *holds) counted() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.counts
 }
 
 func (h *holds) Held(destinations map[work.Hold]int) {
