@@ -137,6 +137,7 @@ func (r *run) noteClaim(asks []work.Ask, admitted map[int64]int, result work.Cla
 	}
 	for _, a := range asks {
 		la, n := r.lanes.byID[a.DestinationID], got[kind{a.DestinationID, a.Suspects}]
+		r.see(la, la.health) // a hold that ran out by the clock
 		room := a.Room
 		if a.Ticket {
 			if room = admitted[a.DestinationID]; room == 0 {

@@ -326,10 +326,11 @@ func TestWhatOthersDoIsLogged(t *testing.T) {
 		store := newTable()
 		o := options(4, ok)
 		lines := logged(&o, slog.LevelInfo)
-		held := func(h work.Health, after time.Duration) {
+		held := func(h work.Health, after time.Duration, rows ...*row) {
 			store.mu.Lock()
 			store.health[1] = h
 			store.mu.Unlock()
+			store.add(rows...) // which it must not meet before
 			<-time.After(after)
 		}
 		store.health[2] = work.Health{Pause: work.Pause{At: store.asOf(), By: "ben", Reason: "from before"}}
@@ -337,12 +338,10 @@ func TestWhatOthersDoIsLogged(t *testing.T) {
 		<-time.After(time.Second)
 		stop := serving(t, store, o)
 		<-time.After(time.Minute)
-		store.add(due(1, 1)...)
-		held(work.Health{Pause: work.Pause{At: store.asOf(), By: "ann", Reason: "moving"}}, time.Minute)
+		held(work.Health{Pause: work.Pause{At: store.asOf(), By: "ann", Reason: "moving"}}, time.Minute, due(1, 1)...)
 		held(work.Health{HeldUntil: store.asOf().Add(time.Minute)}, 30*time.Second)
 		held(work.Health{HeldUntil: store.asOf().Add(time.Minute)}, 2*time.Minute)
-		store.add(due(1, 1)...)
-		held(work.Health{Pause: work.Pause{At: store.asOf(), By: policy.PausedBy, Reason: "auto-paused: credentials"}}, time.Minute)
+		held(work.Health{Pause: work.Pause{At: store.asOf(), By: policy.PausedBy, Reason: "auto-paused: credentials"}}, time.Minute, due(1, 1)...)
 		stop()
 		want := `INFO held back paused why="paused by ann: moving"
 INFO no longer held back paused
@@ -386,7 +385,7 @@ func TestTheCapIsToldAsAHold(t *testing.T) {
 		held               bool
 	}{
 		"the cap and the time":  {places: 16, max: 2, held: true},
-		"the cap and the limit": {places: 16, limit: 7, max: 2, held: true},
+		"the cap and the limit": {places: 16, limit: 7, max: 1, held: true},
 		"the limit":             {places: 16, limit: 3, max: 8},
 		"the places":            {places: 4, max: 8},
 	} {
