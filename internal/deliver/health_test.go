@@ -340,7 +340,7 @@ func TestWhatOthersDoIsLogged(t *testing.T) {
 		<-time.After(time.Minute)
 		held(work.Health{Pause: work.Pause{At: store.asOf(), By: "ann", Reason: "moving"}}, time.Minute, due(1, 1)...)
 		held(work.Health{HeldUntil: store.asOf().Add(time.Minute)}, 30*time.Second)
-		held(work.Health{HeldUntil: store.asOf().Add(time.Minute)}, 2*time.Minute)
+		held(work.Health{HeldUntil: store.asOf().Add(time.Minute + pollEvery/2)}, 2*time.Minute) // ends between two looks
 		held(work.Health{Pause: work.Pause{At: store.asOf(), By: policy.PausedBy, Reason: "auto-paused: credentials"}}, time.Minute, due(1, 1)...)
 		stop()
 		want := `INFO held back paused why="paused by ann: moving"
