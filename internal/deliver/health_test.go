@@ -324,6 +324,7 @@ INFO no longer held back circuit_open`
 func TestWhatOthersDoIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newTable()
+		store.look = 100 * time.Millisecond // too dear for one after each claim
 		o := options(4, ok)
 		lines := logged(&o, slog.LevelInfo)
 		held := func(h work.Health, after time.Duration, rows ...*row) {
