@@ -39,6 +39,7 @@ type heldBackJSON struct {
 	Rate        int64 `json:"rate"`
 	InFlight    int64 `json:"in_flight"`
 	RetryAfter  int64 `json:"retry_after"`
+	NotReady    int64 `json:"not_ready"`
 }
 
 type percentilesJSON struct {
@@ -96,7 +97,7 @@ func summaryDocument(s deliver.Summary) summaryJSON {
 func heldBackDocument(n map[work.Hold]int64) heldBackJSON {
 	return heldBackJSON{
 		Paused: n[work.HoldPaused], CircuitOpen: n[work.HoldCircuit], Rate: n[work.HoldRate], InFlight: n[work.HoldInFlight],
-		RetryAfter: n[work.HoldRetryAfter],
+		RetryAfter: n[work.HoldRetryAfter], NotReady: n[work.HoldNotReady],
 	}
 }
 
