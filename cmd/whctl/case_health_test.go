@@ -199,6 +199,11 @@ func TestRetryAfterHoldsTheDestination(t *testing.T) {
 	if s := b.once(); s.Claimed == 0 || r.Count() == tries {
 		t.Errorf("after the time it asked for: %+v", s)
 	}
+	tries = r.Count()
+	b.moveClock(2 * time.Minute)
+	if res := b.must(0, "deliver", "--once", "--quiet"); r.Count() == tries || res.Stdout+res.Stderr != "" {
+		t.Errorf("a quiet run that was asked to wait has cron send a mail: %q", res.Stdout+res.Stderr)
+	}
 }
 
 // Pausing holds work back, and resuming lets it go.
@@ -219,6 +224,26 @@ func TestPauseAndResume(t *testing.T) {
 	b.eachOnce(ids, r)
 	if acts := testbed.QueryString(t, b.db, `SELECT string_agg(concat_ws(' ', operator, action, destination, reason), '; ' ORDER BY id) FROM whctl.audit_log`); acts != "ann pause r moving house; ben resume r there" {
 		t.Errorf("on record: %s", acts)
+	}
+}
+
+// A worker says what a person does about a destination that it has work for.
+func TestAWorkerTellsOfAPause(t *testing.T) {
+	b := newBench(t)
+	defer b.check()
+	r := b.receiver("r", nil)
+	p, first := b.up("r", r)
+	b.must(0, "destination", "pause", "r", "--reason", "moving house", "--operator", "ann")
+	ids := append(b.due("r", 3), first)
+	p.WaitStderr(`"msg":"destination held back","destination":"r","hold":"paused","why":"paused by ann: moving house"`)
+	b.must(0, "destination", "resume", "r", "--reason", "there", "--operator", "ben")
+	p.WaitStderr(`"msg":"destination no longer held back","destination":"r","hold":"paused"`)
+	r.WaitAnswered(4)
+	b.settled(4, "delivered")
+	b.stop(p)
+	b.eachOnce(ids, r)
+	if n := strings.Count(p.Stderr(), `held back"`); n != 2 {
+		t.Errorf("said %d times:\n%s", n, p.Stderr())
 	}
 }
 

@@ -181,6 +181,30 @@ func TestH16SecretReadFromAFile(t *testing.T) {
 	}
 }
 
+// A key that has not come yet holds its own destination back, which everything says that
+// tells of what is held, and the run ends as one that lacks its configuration.
+func TestAMissingKeyIsToldAsAHold(t *testing.T) {
+	b := newBench(t)
+	defer b.check()
+	file := filepath.Join(t.TempDir(), "whctl.prom")
+	b.configure(settings + "keys: {k: {current: {env: LATER}}}\n")
+	r := b.receiver("r", nil)
+	b.signing("r", "k")
+	ids := b.due("r", 3)
+	res := b.must(78, "deliver", "--once", "-o", "json", "--metrics-file", file)
+	if s := b.summaryOf(res); s.Claimed != 0 || s.HeldBack["not_ready"] != 3 || !strings.Contains(res.Stderr, `key "k"`) {
+		t.Errorf("summary %+v, stderr %s", s, res.Stderr)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `whctl_held_destinations{reason="not_ready"} 1`+"\n") {
+		t.Errorf("%v, metrics:\n%s", err, text)
+	}
+	b.env = []string{"LATER=" + keyOne}
+	if s := b.once(); s.Delivered != 3 || s.HeldBack["not_ready"] != 0 {
+		t.Errorf("with the key: %+v", s)
+	}
+	b.eachOnce(ids, r)
+}
+
 // Receivers check with the specification's own library, one with the first key and one
 // with the second, while the sender goes from the first to both to the second.
 func TestKeysRotateWithoutAGap(t *testing.T) {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,6 +78,28 @@ func TestASignalAtAnyMoment(t *testing.T) {
 				t.Error("a claim that was broken off was stored")
 			}
 		})
+	}
+}
+
+// timeout(1) signals its child, and then the group that the child is in. That is no second
+// thought: what is in flight is recorded.
+func TestTheSameSignalTwiceInAMoment(t *testing.T) {
+	b := newBench(t)
+	defer b.check()
+	for range 5 {
+		gate := make(chan struct{})
+		name := "r" + strconv.Itoa(int(b.count(`true`)))
+		r := b.receiver(name, func(_ http.ResponseWriter, _ *http.Request, req *testbed.Request) { req.Hold(gate) })
+		b.due(name, 1)
+		p := b.start("deliver", "--once", "--log-format", "json")
+		r.Wait(1)
+		p.Signal(syscall.SIGTERM)
+		p.Signal(syscall.SIGTERM)
+		p.WaitStderr("stopping")
+		close(gate)
+		if res := p.Wait(); res.Code != 143 || b.count(`state = 'delivered'`) != b.count(`true`) {
+			t.Errorf("exit %d, %d of %d are delivered: %s", res.Code, b.count(`state = 'delivered'`), b.count(`true`), res.Stderr)
+		}
 	}
 }
 

@@ -74,6 +74,10 @@ A run claims only as many deliveries as it can send at once, so a claim is the s
 nothing more is claimed, what is in flight ends within --grace and is recorded, and the rest is given back. A worker
 that is stopped so ends with 0. Any number of runs and workers may work at the same time.
 
+Configuration and keys are read at the start, the values of headers when a destination is first met or has changed: a
+worker has to be restarted to see another value, but looks every half minute for one that was missing. Destinations
+and pauses in the database it looks at about every second.
+
 A worker takes up to four sessions of the database. Where it cannot listen, as behind a transaction pooler, it looks
 for new deliveries every second. --metrics-addr serves /metrics for Prometheus, and /healthz, which fails when
 the worker's loop has not turned for a minute. --metrics-file keeps the same for node_exporter; its counters go on

@@ -27,8 +27,9 @@ func TestDeliverRefusesWhatIsNotMeant(t *testing.T) {
 		{"--fail-on dead", "--fail-on needs --once"},
 		{"--detailed-exitcode", "--detailed-exitcode needs --once"},
 		{"--once --metrics-addr 127.0.0.1:0", "--metrics-addr is for a worker"},
-		{"--metrics-addr 9464", "--metrics-addr"},
-		{"--metrics-addr=", "want host:port"},
+		{"--metrics-addr 9464", `--metrics-addr "9464": want host:port`},
+		{"--metrics-addr=", `--metrics-addr "": want host:port`},
+		{"--metrics-addr :94640", `--metrics-addr ":94640": want a port number`},
 		{"--metrics-file=", "--metrics-file"},
 		{"--payload-memory 0", "--payload-memory"},
 		{"--payload-memory lots", "no size"},
@@ -41,19 +42,27 @@ func TestDeliverRefusesWhatIsNotMeant(t *testing.T) {
 	}
 }
 
-// An address or a file that cannot be used is a fault of the configuration, known before
-// the database is reached for.
+// An address or a file that cannot be used is known before the database is reached for. It
+// is a fault of the configuration, unless it comes right by itself.
 func TestDeliverKnowsBeforehandWhereItsMetricsGo(t *testing.T) {
 	l := testbed.Receiver(t, testbed.ReceiverOptions{Plain: true}) // its port is taken
-	for _, args := range [][]string{
-		{"deliver", "--metrics-addr", l.Address},
-		{"deliver", "--metrics-file", filepath.Join(t.TempDir(), "nosuch", "whctl.prom")},
-		{"deliver", "--once", "--metrics-file", t.TempDir()},
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{exitFailed, []string{"deliver", "--metrics-addr", l.Address}},
+		{exitFailed, []string{"deliver", "--metrics-addr", "192.0.2.1:0"}}, // RFC 5737: no machine has it
+		{exitConfig, []string{"deliver", "--metrics-file", filepath.Join(t.TempDir(), "nosuch", "whctl.prom")}},
+		{exitConfig, []string{"deliver", "--once", "--metrics-file", t.TempDir()}},
 	} {
-		a := call{env: map[string]string{"WHCTL_DATABASE_URL": "postgres://127.0.0.1:1/none"}, args: args}.run(t)
-		if a.code != exitConfig || !strings.Contains(a.err, "metrics") {
-			t.Errorf("%v: exit %d: %s", args, a.code, a.err)
+		a := call{env: map[string]string{"WHCTL_DATABASE_URL": "postgres://127.0.0.1:1/none"}, args: c.args}.run(t)
+		if a.code != c.code || !strings.Contains(a.err, "metrics") || strings.Contains(a.err, "configuration") != (c.code == exitConfig) {
+			t.Errorf("%v: exit %d, want %d: %s", c.args, a.code, c.code, a.err)
 		}
+	}
+	full := fmt.Errorf("%w: metrics file: %w", work.ErrConfig, &os.PathError{Op: "write", Path: "whctl.prom", Err: syscall.ENOSPC})
+	if err := untold(full); exitCode(err) != exitFailed {
+		t.Errorf("a full disk: exit %d: %v", exitCode(err), err)
 	}
 }
 
@@ -86,6 +95,21 @@ func TestDeliverKeepsMetricsInAFile(t *testing.T) {
 	if after := once(d, exitConfig); success(after) != success(first) || success(first) == "" {
 		t.Errorf("the last success was at %q, and after a failure at %q", success(first), success(after))
 	}
+}
+
+// Nothing was claimed, and yet something is due: the table says why, and is narrower where
+// there is nothing to say.
+func TestTheSummarySaysWhatIsHeldBack(t *testing.T) {
+	d := testbed.DB(t)
+	d.Destination(t, "a", "https://a.example/")
+	once := func() string { return run(t, d, 0, "deliver", "--once").out }
+	if got := once(); strings.Contains(got, "HELD BACK") {
+		t.Errorf("nothing is held back:\n%s", got)
+	}
+	has(t, run(t, d, 0, "deliver", "--once", "-o", "wide").out, "HELD BACK")
+	d.Enqueue(t, "a", "s", `{}`)
+	run(t, d, 0, "destination", "pause", "a", "--reason", "why", "--operator", "ana")
+	has(t, once(), "HELD BACK", "1 paused")
 }
 
 // How a worker ends: SIGTERM is how it is stopped, everything else is told.

@@ -16,7 +16,7 @@ func (a *app) printSummary(format render.Options, sum deliver.Summary, err error
 	if sum.WorkerID == "" || a.global.quiet && err == nil {
 		return nil
 	}
-	return render.One(a.io.Out, format, summaryView(), sum)
+	return render.One(a.io.Out, format, summaryView(sum), sum)
 }
 
 // verdict is how the run ends, once it has been recorded and printed.

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"example.com/whctl/internal/deliver"
 	"example.com/whctl/internal/pgstore"
 	"example.com/whctl/internal/telemetry"
+	"example.com/whctl/internal/work"
 )
 
 var _ deliver.Observer = (*telemetry.Metrics)(nil)
@@ -25,7 +25,7 @@ func (o *deliverOptions) validateMode(cmd *cobra.Command) error {
 	}
 	if cmd.Flags().Changed("metrics-addr") {
 		if err := telemetry.CheckAddress(o.metricsAddr); err != nil {
-			return fmt.Errorf("--metrics-addr %w", err)
+			return usage("--metrics-addr %s", bare(err, work.ErrUsage))
 		}
 	}
 	if cmd.Flags().Changed("metrics-file") && o.metricsFile == "" {

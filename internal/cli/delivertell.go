@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	"example.com/whctl/internal/deliver"
 	"example.com/whctl/internal/telemetry"
+	"example.com/whctl/internal/work"
 )
 
 // telling is what a run tells a monitoring system; all of it may be nothing.
@@ -31,12 +34,12 @@ func (o deliverOptions) startTelling(ctx context.Context, version string, log *s
 	var err error
 	if o.metricsFile != "" {
 		if t.file, err = t.metrics.OpenFile(o.metricsFile); err != nil {
-			return nil, err
+			return nil, untold(err)
 		}
 	}
 	if o.metricsAddr != "" {
 		if t.server, err = t.metrics.Serve(ctx, o.metricsAddr); err != nil {
-			return nil, err
+			return nil, untold(err)
 		}
 		log.Info("metrics are served", "address", t.server.Address)
 	}
@@ -45,6 +48,22 @@ func (o deliverOptions) startTelling(ctx context.Context, version string, log *s
 		t.writing.Go(func() { t.file.WriteUntil(ctx, t.unwritten) })
 	}
 	return t, nil
+}
+
+// comesRight are reasons that go away by themselves: another program still has the port,
+// the machine does not have the address yet, the disk is full.
+var comesRight = [...]error{syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, syscall.ENOSPC, syscall.EDQUOT}
+
+// untold is how a run ends whose metrics have nowhere to go. Where that may be otherwise
+// in a moment it is no fault of the configuration: a scheduler that takes 78 for a reason
+// not to try again would leave the worker down.
+func untold(err error) error {
+	for _, reason := range comesRight {
+		if errors.Is(err, reason) {
+			return &exitError{exitFailed, errors.New(bare(err, work.ErrConfig))}
+		}
+	}
+	return err
 }
 
 // observer is for the run; nil where nobody asks.

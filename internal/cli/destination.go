@@ -39,8 +39,12 @@ func newDestinationListCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all destinations by name",
-		Long: `List all destinations by name, with those that are paused or whose circuit is open. Of their URLs only scheme, host and port are printed, in every format, unless
---reveal-url is given: path and query may hold secrets.`,
+		Long: `List all destinations by name, and what holds them back: a pause, an open circuit, a Retry-After, their rate. "not ready
+here" is one whose policy, key or header reference this process lacks: a worker may have other variables and files, and
+says in its log and metrics what it lacks itself.
+
+Of their URLs only scheme, host and port are printed, in every format, unless --reveal-url is given: path and query may
+hold secrets.`,
 		Example: `  whctl destination list
   whctl destination list -o json --jq '.[] | select(.policy == "default") | .name'`,
 		Args: noArgs,
@@ -59,7 +63,7 @@ func runDestinationList(ctx context.Context, a *app, reveal bool) error {
 	if err != nil {
 		return err
 	}
-	return a.withStore(ctx, func(_ *config.Config, s *pgstore.Store) error {
+	return a.withStore(ctx, func(c *config.Config, s *pgstore.Store) error {
 		list, err := s.Destinations(ctx)
 		if err != nil {
 			return err
@@ -68,7 +72,7 @@ func runDestinationList(ctx context.Context, a *app, reveal bool) error {
 		if err != nil {
 			return err
 		}
-		if err := destinationView(reveal, asOf).Write(a.io.Out, format, list); err != nil {
+		if err := destinationView(a.lookAround(c).outlook, reveal, asOf).Write(a.io.Out, format, list); err != nil {
 			return err
 		}
 		return faults(list)
@@ -89,10 +93,14 @@ func newDestinationShowCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show one destination, its health and what it has to do",
-		Long: `Show one destination, its health and what it has to do: whether it is paused, by whom and why; its circuit
-(closed, open, half_open), and until when it is open; until when the receiver asked for a pause; deliveries due now,
-scheduled in all, in flight (under a live lease), stuck (under a lease that ran out) and dead. Of its URL only scheme, host and port are printed, in every
-format, unless --reveal-url is given. Key and headers are references; their values are never here.`,
+		Long: `Show one destination, its health and what it has to do: its limits, or its policy's where it has none; what holds its
+deliveries back now, "not ready here" being what this process lacks of its policy, key and header references (a worker
+may have other variables and files); whether it is paused, by whom and why; its circuit (closed, open, half_open), and
+until when it is open; until when the receiver asked for a pause; deliveries due now, scheduled in all, in flight (under a
+live lease), stuck (under a lease that ran out) and dead.
+
+Of its URL only scheme, host and port are printed, in every format, unless --reveal-url is given. Key and headers are
+references; their values are never here.`,
 		Example: `  whctl destination show carrier-b
   whctl destination show carrier-b -o json --jq .due`,
 		Args: oneDestination,
@@ -121,7 +129,7 @@ func runDestinationShow(ctx context.Context, a *app, name string, reveal bool) e
 	if err != nil {
 		return err
 	}
-	return a.withStore(ctx, func(_ *config.Config, s *pgstore.Store) error {
+	return a.withStore(ctx, func(c *config.Config, s *pgstore.Store) error {
 		d, load, err := s.Destination(ctx, name)
 		if err != nil {
 			return err
@@ -130,7 +138,7 @@ func runDestinationShow(ctx context.Context, a *app, name string, reveal bool) e
 		if err != nil {
 			return err
 		}
-		one := loadedDestination{d, load, asOf, reveal}
+		one := loadedDestination{d, load, a.lookAround(c).outlook(d), asOf, reveal}
 		if forPeople(format) {
 			err = render.Fields(a.io.Out, format, one.fields())
 		} else {

@@ -82,8 +82,10 @@ func TestDestinationApplyListShowRemove(t *testing.T) {
 	}
 	common := `"url":"https://enrolment.example","policy":"raw","key":"enrolment","max_in_flight":4,"rate":"50/s",` +
 		`"headers":{"X-Other":{"file":"/run/secrets/other"},"X-Token":{"env":"TOKEN"}},"tenants":["acme","a,b"],"body":"raw","payload_max":262144,` +
-		`"created_at":"T","updated_at":"T","paused":false,"paused_reason":null,"paused_by":null,"paused_at":null,"circuit":"closed","open_until":null,"retry_after_until":null`
-	want := `{"name":"enrolment",` + common + `,"in_flight":0,"due":0,"scheduled":0,"stuck":0,"dead":0}` + "\n"
+		`"created_at":"T","updated_at":"T","paused":false,"paused_reason":null,"paused_by":null,"paused_at":null,"circuit":"closed","open_until":null,"retry_after_until":null,` +
+		`"not_ready_here":"key \"enrolment\": environment variable ENROLMENT_KEY is not set"`
+	want := `{"name":"enrolment",` + common + `,"in_flight":0,"due":0,"scheduled":0,"stuck":0,"dead":0,` +
+		`"effective_max_in_flight":4,"effective_rate":"50/s","held":[]}` + "\n"
 	if got := timeless(b.run(0, "destination", "show", "enrolment", "-o", "json").out); got != want {
 		t.Errorf("show:\n%swant\n%s", got, want)
 	}
@@ -92,7 +94,7 @@ func TestDestinationApplyListShowRemove(t *testing.T) {
 	}
 	want = `[{"name":"enrolment",` + common + "},\n" + `{"name":"seats","url":"https://hooks.example/…","policy":"default","key":null,"max_in_flight":null,` +
 		`"rate":null,"headers":{},"tenants":[],"body":"envelope","payload_max":262144,"created_at":"T","updated_at":"T",` +
-		`"paused":false,"paused_reason":null,"paused_by":null,"paused_at":null,"circuit":"closed","open_until":null,"retry_after_until":null}]` + "\n"
+		`"paused":false,"paused_reason":null,"paused_by":null,"paused_at":null,"circuit":"closed","open_until":null,"retry_after_until":null,"not_ready_here":null}]` + "\n"
 	if got := timeless(b.run(0, "destination", "list", "-o", "json").out); got != want {
 		t.Errorf("list:\n%swant\n%s", got, want)
 	}

@@ -55,6 +55,10 @@ func newDestinationResumeCmd(a *app) *cobra.Command {
 and what counted towards the next one is forgotten. A pause that the receiver itself asked for (Retry-After) stays. Who
 did it and why goes on record.
 
+After five answers of 401 or 403 in a row whctl pauses a destination by itself. These five deliveries are dead, and so
+is what was in flight with them and refused as well, 4 + max_in_flight at most. Resumed while the credentials are still
+wrong, as many may die again; whctl destination test tells beforehand, and harms none.
+
 One that was not paused is no error. An unknown name exits 4.`
 	cmd.Example = `  whctl destination resume carrier-b --reason 'migration is over' --operator ana
   whctl destination list -o json --jq '.[] | select(.paused) | .name'`

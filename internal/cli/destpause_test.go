@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,6 +54,39 @@ func TestDestinationShowsItsHealth(t *testing.T) {
 	testbed.Exec(t, d, `UPDATE whctl.destination_health SET open_until = now() - interval '1 hour', held_until = now() - interval '1 hour'`)
 	got = timeless(run(t, d, 0, "destination", "list", "-o", "json").out)
 	has(t, got, `"circuit":"half_open","open_until":"T","retry_after_until":null`)
+}
+
+// What holds deliveries back is told whatever it is, and limits that the policy has as the
+// policy's.
+func TestDestinationShowsWhatHoldsItBack(t *testing.T) {
+	b := newBench(t, "policies: {default: {max_in_flight: 2}, slow: {extends: default, rate: 6/h}}\nkeys: {k: {current: {env: KEY}}}\n")
+	for _, name := range []string{"a", "b"} {
+		b.db.Destination(t, name, "https://"+name+".example/")
+		b.db.Enqueue(t, name, "s", "{}")
+	}
+	testbed.Exec(t, b.db, `UPDATE whctl.destination_health h SET next_slot = now() + interval '9 minutes' FROM whctl.destinations x WHERE x.id = h.destination_id AND x.name = 'a'`)
+	testbed.Exec(t, b.db, `UPDATE whctl.destinations SET policy = 'slow', max_in_flight = 9 WHERE name = 'a'`)
+	testbed.Exec(t, b.db, `UPDATE whctl.destinations SET signing_key = 'k' WHERE name = 'b'`)
+	shown := func(name string, lines ...string) {
+		t.Helper()
+		out := regexp.MustCompile(` +`).ReplaceAllString(b.run(0, "destination", "show", name).out, " ")
+		has(t, timeless(out), lines...)
+	}
+	shown("a", "Max in flight: 9\n", "Rate: 6/h (policy slow)\n", "Held: rate until T (its rate of 6/h is used up)\n")
+	shown("b", "Max in flight: 2 (policy default)\n", "Rate: unlimited (policy default)\n", "Body: envelope (policy default)\n",
+		`Held: not ready here (key "k": environment variable KEY is not set; a worker may be)`+"\n")
+	has(t, timeless(b.run(0, "destination", "show", "a", "-o", "json").out), `"not_ready_here":null`,
+		`"effective_max_in_flight":9,"effective_rate":"6/h","held":[{"reason":"rate","until":"T","why":"its rate of 6/h is used up"}]`)
+	list := regexp.MustCompile(` +`).ReplaceAllString(b.run(0, "destination", "list").out, " ")
+	has(t, list, "a https://a.example/ slow - 9 - rate", "b https://b.example/ default k - - not ready here")
+
+	testbed.Exec(t, b.db, `UPDATE whctl.destinations SET signing_key = '', max_in_flight = 1 WHERE name = 'b'`)
+	b.db.Enqueue(t, "b", "other", "{}")
+	testbed.Exec(t, b.db, `UPDATE whctl.deliveries SET attempt_id = gen_random_uuid(), lease_owner = 'w#1', attempts = 1, started_at = now(), lease_expires_at = now() + interval '1 hour'
+		WHERE id = (SELECT max(id) FROM whctl.deliveries)`)
+	shown("b", "Held: in_flight (as many are in flight as may be)\n")
+	testbed.Exec(t, b.db, `UPDATE whctl.destinations SET policy = 'gone', max_in_flight = NULL WHERE name = 'b'`)
+	shown("b", "Max in flight: -\n", `Held: not ready here (policy "gone" is not configured; a worker may be)`+"\n")
 }
 
 func TestDestinationPauseWantsAReasonAndAnOperatorBeforeItConnects(t *testing.T) {

@@ -27,6 +27,7 @@ type destinationJSON struct {
 	CreatedAt   render.Instant            `json:"created_at"`
 	UpdatedAt   render.Instant            `json:"updated_at"`
 	healthJSON
+	NotReadyHere *string `json:"not_ready_here"` // why this process could not send to it
 }
 
 // healthJSON is the contract of a destination's health. Times are null where there is
@@ -49,14 +50,18 @@ type loadedDestinationJSON struct {
 	Scheduled int64 `json:"scheduled"`
 	Stuck     int64 `json:"stuck"`
 	Dead      int64 `json:"dead"`
+	// What holds where the destination says nothing; null: this configuration lacks its policy.
+	EffectiveMaxInFlight *int    `json:"effective_max_in_flight"`
+	EffectiveRate        *string `json:"effective_rate"`
+	Held                 []hold  `json:"held"`
 }
 
-func destinationDocument(d work.Destination, reveal bool, asOf time.Time) destinationJSON {
+func destinationDocument(d work.Destination, o outlook, reveal bool, asOf time.Time) destinationJSON {
 	doc := destinationJSON{
 		Name: d.Name, URL: shownURL(d.URL, reveal), Policy: d.Policy, Key: orNull(d.Key), MaxInFlight: orNull(d.MaxInFlight),
 		Rate: orNull(d.Rate), Headers: d.Headers, Tenants: d.Tenants, Body: orNull(string(d.Body)), PayloadMax: orNull(d.PayloadMax),
 		CreatedAt: render.Instant(d.CreatedAt), UpdatedAt: render.Instant(d.UpdatedAt),
-		healthJSON: healthDocument(d.Health, asOf),
+		healthJSON: healthDocument(d.Health, asOf), NotReadyHere: orNull(o.why()),
 	}
 	if doc.Headers == nil {
 		doc.Headers = map[string]work.Reference{}
@@ -113,7 +118,7 @@ func instantOrNull(t time.Time) *render.Instant {
 	return &i
 }
 
-func destinationView(reveal bool, asOf time.Time) render.View[work.Destination] {
+func destinationView(look func(work.Destination) outlook, reveal bool, asOf time.Time) render.View[work.Destination] {
 	text := func(header string, of func(work.Destination) string) render.Column[work.Destination] {
 		return render.Column[work.Destination]{Header: header, Value: of}
 	}
@@ -128,14 +133,14 @@ func destinationView(reveal bool, asOf time.Time) render.View[work.Destination] 
 			text("KEY", func(d work.Destination) string { return d.Key }),
 			text("MAX IN FLIGHT", func(d work.Destination) string { return orPolicy(int64(d.MaxInFlight)) }),
 			text("RATE", func(d work.Destination) string { return d.Rate }),
-			text("HELD", func(d work.Destination) string { return heldText(d.Health, asOf) }),
+			text("HELD", func(d work.Destination) string { return heldText(d, look(d), asOf) }),
 			wide("HEADERS", work.Destination.HeaderText),
 			wide("TENANTS", work.Destination.TenantText),
 			wide("BODY", func(d work.Destination) string { return string(d.Body) }),
 			wide("PAYLOAD MAX", func(d work.Destination) string { return orPolicy(d.PayloadMax) }),
 			wide("UPDATED AT", func(d work.Destination) string { return render.Time(d.UpdatedAt) }),
 		},
-		JSON: func(d work.Destination) any { return destinationDocument(d, reveal, asOf) },
+		JSON: func(d work.Destination) any { return destinationDocument(d, look(d), reveal, asOf) },
 		Name: func(d work.Destination) string { return d.Name },
 	}
 }
@@ -150,9 +155,10 @@ func orPolicy(n int64) string {
 
 type loadedDestination struct {
 	work.Destination
-	load   work.DestinationLoad
-	asOf   time.Time
-	reveal bool
+	load    work.DestinationLoad
+	outlook outlook
+	asOf    time.Time
+	reveal  bool
 }
 
 func (l loadedDestination) fields() []render.Field {
@@ -163,12 +169,13 @@ func (l loadedDestination) fields() []render.Field {
 		{Name: "URL", Value: shownURL(d.URL, l.reveal)},
 		{Name: "Policy", Value: d.Policy},
 		{Name: "Key", Value: d.Key},
-		{Name: "Max in flight", Value: orPolicy(int64(d.MaxInFlight))},
-		{Name: "Rate", Value: d.Rate},
+		{Name: "Max in flight", Value: l.orOfPolicy(orPolicy(int64(d.MaxInFlight)), strconv.Itoa(l.outlook.policy.MaxInFlight))},
+		{Name: "Rate", Value: l.orOfPolicy(d.Rate, l.outlook.policy.Rate.String())},
 		{Name: "Headers", Value: d.HeaderText()},
 		{Name: "Tenants", Value: d.TenantText()},
-		{Name: "Body", Value: string(d.Body)},
+		{Name: "Body", Value: l.orOfPolicy(string(d.Body), string(l.outlook.policy.Body))},
 		{Name: "Payload max", Value: orPolicy(d.PayloadMax)},
+		{Name: "Held", Value: l.holdsText()},
 		{Name: "Paused", Value: pauseText(d.Health.Pause)},
 		{Name: "Circuit", Value: circuitText(d.Health, l.asOf)},
 		{Name: "Retry after", Value: retryAfterText(d.Health, l.asOf)},
@@ -193,10 +200,14 @@ func loadedView() render.View[loadedDestination] {
 	return render.View[loadedDestination]{
 		Columns: columns,
 		JSON: func(l loadedDestination) any {
-			return loadedDestinationJSON{
-				destinationJSON: destinationDocument(l.Destination, l.reveal, l.asOf), InFlight: l.load.InFlight, Due: l.load.Due,
-				Scheduled: l.load.Scheduled, Stuck: l.load.Stuck, Dead: l.load.Dead,
+			doc := loadedDestinationJSON{
+				destinationJSON: destinationDocument(l.Destination, l.outlook, l.reveal, l.asOf), InFlight: l.load.InFlight, Due: l.load.Due,
+				Scheduled: l.load.Scheduled, Stuck: l.load.Stuck, Dead: l.load.Dead, Held: l.holds(),
 			}
+			if p := l.outlook.policy; p.Name != "" {
+				doc.EffectiveMaxInFlight, doc.EffectiveRate = &p.MaxInFlight, new(p.Rate.String())
+			}
+			return doc
 		},
 		Name: func(l loadedDestination) string { return l.Name },
 	}

@@ -52,6 +52,20 @@ func (a *app) newEndpoints(c *config.Config, places int) (*endpoints, error) {
 	return e, nil
 }
 
+// lookAround is endpoints that are only looked at: nothing can be sent with them, and a key
+// that is wrong counts as missing.
+func (a *app) lookAround(c *config.Config) *endpoints {
+	e := &endpoints{config: c, resolve: a.resolver(), keys: make(map[string]signingKey)}
+	for name, k := range c.Keys {
+		key, err := e.signingKey(name, k)
+		if err != nil {
+			key.missing = err
+		}
+		e.keys[name] = key
+	}
+	return e
+}
+
 func (e *endpoints) signingKey(name string, k config.Key) (signingKey, error) {
 	out := signingKey{signature: k.Signature}
 	for _, ref := range []work.Reference{k.Current, k.Previous} {

@@ -53,10 +53,10 @@ var exits = [...]Exit{
 	{exitBusy, "another run is at it, and --no-overlap was given", "nothing"},
 	{exitGrant, "the database role lacks a grant; it is named", "alert"},
 	{exitConfig, "configuration error, or the schema is missing, older or newer than this binary knows", "alert, do not retry"},
-	{exitHungUp, "stopped by SIGHUP, after recording what was in flight", "-"},
-	{exitInterrupted, "stopped by SIGINT, after recording what was in flight", "-"},
-	{exitQuit, "stopped by SIGQUIT, after recording what was in flight", "-"},
-	{exitTerminated, "stopped by SIGTERM, after recording what was in flight", "-"},
+	{exitHungUp, "stopped by SIGHUP, after recording what was in flight; a second signal does not wait for that", "-"},
+	{exitInterrupted, "stopped by SIGINT, after recording what was in flight; a second signal does not wait for that", "-"},
+	{exitQuit, "stopped by SIGQUIT, after recording what was in flight; a second signal does not wait for that", "-"},
+	{exitTerminated, "stopped by SIGTERM, after recording what was in flight; a second signal does not wait for that", "-"},
 }
 
 // exitError is an error with an exit code of its own. Without a cause nothing is
@@ -149,10 +149,12 @@ func usage(format string, args ...any) error {
 // message is err in one paragraph for people, without the sentinel's words where they
 // add nothing.
 func message(ctx context.Context, err error) string {
-	text := err.Error()
 	var sig signalled
 	if errors.As(context.Cause(ctx), &sig) && errors.Is(err, context.Canceled) {
 		return sig.Error()
 	}
-	return strings.TrimPrefix(text, work.ErrUsage.Error()+": ")
+	return bare(err, work.ErrUsage)
 }
+
+// bare is err's text without the words of the sentinel that it begins with.
+func bare(err, sentinel error) string { return strings.TrimPrefix(err.Error(), sentinel.Error()+": ") }

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +23,19 @@ func Main(streams *console.Streams, version string, args []string) int {
 
 // main runs the command that args name, and answers with its exit code.
 func (a *app) main(args []string) int {
-	ctx, stop := untilSignal()
+	ctx, again, stop := untilSignal()
 	defer stop()
+	ended := make(chan int, 1)
+	go func() { ended <- a.run(ctx, args) }()
+	select {
+	case code := <-ended:
+		return code
+	case s := <-again:
+		return signalCode(s)
+	}
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
 	// Caught, a write to a closed stdout is an error that ends the command quietly;
 	// else it would end the process in the middle of its work.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -41,25 +53,47 @@ func (a *app) main(args []string) int {
 	return code
 }
 
+// echo is how long the same signal counts as the same word said twice: timeout(1) signals
+// its child, and then the group that the child is in.
+const echo = 250 * time.Millisecond
+
 // untilSignal is a context that the first SIGINT, SIGTERM, SIGHUP or SIGQUIT ends, with
-// the signal as its cause. A second one ends the process at once, as if nobody listened.
-func untilSignal() (context.Context, func()) {
+// the signal as its cause. A second one comes by the channel, and is to end the process at
+// once. Left to itself it would not do so everywhere: the first process of a container
+// is not killed by it, and Go then ends with 2.
+func untilSignal() (context.Context, <-chan os.Signal, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	again := make(chan os.Signal, 1)
 	done := make(chan struct{})
 	go func() {
 		select {
 		case s := <-signals:
-			signal.Stop(signals)
 			cancel(signalled{s})
+			again <- second(signals, done, s, echo)
 		case <-done:
 		}
 	}()
-	return ctx, func() {
+	return ctx, again, func() {
 		signal.Stop(signals)
 		close(done)
 		cancel(nil)
+	}
+}
+
+// second is the signal after the first, unless that is its echo; nil when done comes before.
+func second(signals <-chan os.Signal, done <-chan struct{}, first os.Signal, echo time.Duration) os.Signal {
+	began := time.Now()
+	for {
+		select {
+		case s := <-signals:
+			if s != first || time.Since(began) >= echo {
+				return s
+			}
+		case <-done:
+			return nil
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ type heldBackJSON struct {
 	Rate        int64 `json:"rate"`
 	InFlight    int64 `json:"in_flight"`
 	RetryAfter  int64 `json:"retry_after"`
+	NotReady    int64 `json:"not_ready"`
 }
 
 type percentilesJSON struct {
@@ -48,7 +49,9 @@ type percentilesJSON struct {
 	Max *float64 `json:"max"`
 }
 
-func summaryView() render.View[deliver.Summary] {
+// summaryView shows sum. What is held back has a column where something is, and always
+// one where all columns are asked for.
+func summaryView(sum deliver.Summary) render.View[deliver.Summary] {
 	number := func(header string, of func(deliver.Summary) int64) render.Column[deliver.Summary] {
 		return render.Column[deliver.Summary]{
 			Header: header, Right: true,
@@ -70,7 +73,7 @@ func summaryView() render.View[deliver.Summary] {
 			wide(number("RELEASED", func(s deliver.Summary) int64 { return int64(s.Released) })),
 			wide(number("LATE", func(s deliver.Summary) int64 { return int64(s.Late) })),
 			{Header: "DUE", Right: true, Value: func(s deliver.Summary) string { return dueText(s.DueRemaining) }},
-			{Header: "HELD BACK", Wide: true, Value: func(s deliver.Summary) string { return heldBackText(s.HeldBack) }},
+			{Header: "HELD BACK", Wide: heldBackText(sum.HeldBack) == "", Value: func(s deliver.Summary) string { return heldBackText(s.HeldBack) }},
 			{Header: "P50", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P50) }},
 			{Header: "P99", Right: true, Value: func(s deliver.Summary) string { return latency(s.Latency.P99) }},
 			{Header: "STOPPED BY", Value: func(s deliver.Summary) string { return string(s.StoppedBy) }},
@@ -94,7 +97,7 @@ func summaryDocument(s deliver.Summary) summaryJSON {
 func heldBackDocument(n map[work.Hold]int64) heldBackJSON {
 	return heldBackJSON{
 		Paused: n[work.HoldPaused], CircuitOpen: n[work.HoldCircuit], Rate: n[work.HoldRate], InFlight: n[work.HoldInFlight],
-		RetryAfter: n[work.HoldRetryAfter],
+		RetryAfter: n[work.HoldRetryAfter], NotReady: n[work.HoldNotReady],
 	}
 }
 

@@ -133,10 +133,11 @@ func (r *run) noteClaim(asks []work.Ask, admitted map[int64]int, result work.Cla
 		}
 	}
 	for _, h := range result.Health {
-		r.lanes.byID[h.DestinationID].health = h
+		r.see(r.lanes.byID[h.DestinationID], h)
 	}
 	for _, a := range asks {
 		la, n := r.lanes.byID[a.DestinationID], got[kind{a.DestinationID, a.Suspects}]
+		r.see(la, la.health) // a hold that ran out by the clock
 		room := a.Room
 		if a.Ticket {
 			if room = admitted[a.DestinationID]; room == 0 {
@@ -186,13 +187,16 @@ func (r *run) scan(ctx context.Context) error {
 		if len(r.o.Destinations) > 0 && !slices.Contains(r.o.Destinations, d.Name) {
 			continue
 		}
-		la := r.lanes.byID[d.ID]
+		la, met := r.lanes.byID[d.ID], true
 		if la == nil {
-			la = &lane{}
+			la, met = &lane{}, false
 			r.lanes.byID[d.ID] = la
 		}
-		la.health = d.Health
 		r.refresh(la, d)
+		if !met {
+			r.meet(la, d.Health)
+		}
+		r.see(la, d.Health)
 		la.mark, la.dry, la.suspects = time.Time{}, false, d.Suspects
 		r.lanes.order = append(r.lanes.order, la)
 	}
@@ -207,18 +211,4 @@ func (r *run) scan(ctx context.Context) error {
 	r.answered()
 	r.tellHeld()
 	return nil
-}
-
-// tellHeld tells how many destinations with due work are held back.
-func (r *run) tellHeld() {
-	if r.o.Observe == nil {
-		return
-	}
-	held := make(map[work.Hold]int)
-	for _, la := range r.lanes.order {
-		if hold := r.heldBack(la, ""); hold != "" {
-			held[hold]++
-		}
-	}
-	r.o.Observe.Held(held)
 }

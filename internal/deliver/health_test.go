@@ -2,6 +2,9 @@ package deliver
 
 import (
 	"context"
+	"log/slog"
+	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -268,5 +271,193 @@ func TestALaneThatHasJustOpenedIsWaitedFor(t *testing.T) {
 	r.lanes.order = []*lane{{to: &to, room: 1, health: work.Health{NextSlot: r.clock.asOf}}}
 	if wait, worthwhile := r.next(); wait > time.Millisecond || !worthwhile {
 		t.Errorf("wait %s, worthwhile %t", wait, worthwhile)
+	}
+}
+
+// logged has o write its log of a level and above, and answers with what says what holds
+// destinations back: level, message, hold and, if it is told, why.
+func logged(o *Options, level slog.Level) (lines func() string) {
+	var log strings.Builder // the handler writes one line at a time
+	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))
+	line := regexp.MustCompile(`level=(\w+) msg="destination (.*?)" destination=d\d hold=(\w+)(?: until=\S+)?( why=(?:".*"|\S+))?`)
+	return func() string {
+		var all []string
+		for _, m := range line.FindAllStringSubmatch(log.String(), -1) {
+			all = append(all, strings.Join(m[1:4], " ")+m[4])
+		}
+		return strings.Join(all, "\n")
+	}
+}
+
+// Whoever reads the log sees a circuit open, stay open, and close: each once.
+func TestTheWayOfACircuitIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		o := with(options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+			if up.Load() {
+				return ok(ctx, c)
+			}
+			return down(ctx, c)
+		}), func(p *policy.Policy) {
+			p.Circuit, p.MaxInFlight = policy.Circuit{Failures: 4, OpenFor: time.Minute, OpenMax: time.Hour}, 1
+		})
+		lines := logged(&o, slog.LevelInfo)
+		stop := serving(t, newTable(due(1, 50)...), o)
+		<-time.After(4 * time.Minute) // probes after one and after three
+		up.Store(true)
+		<-time.After(time.Hour)
+		if sum := stop(); sum.Delivered == 0 {
+			t.Errorf("summary %+v", sum)
+		}
+		want := `WARN held back circuit_open why="4 failures in a row"
+INFO still held back circuit_open why="5 failures in a row"
+INFO still held back circuit_open why="6 failures in a row"
+INFO no longer held back circuit_open`
+		if got := lines(); got != want {
+			t.Errorf("logged:\n%s\nwant:\n%s", got, want)
+		}
+	})
+}
+
+// A worker tells of what a person does, and of what others find out, whether it has met the
+// destination before or not.
+func TestWhatOthersDoIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTable()
+		store.look = 100 * time.Millisecond // too dear for one after each claim
+		o := options(4, ok)
+		lines := logged(&o, slog.LevelInfo)
+		held := func(h work.Health, after time.Duration, rows ...*row) {
+			store.mu.Lock()
+			store.health[1] = h
+			store.mu.Unlock()
+			store.add(rows...) // which it must not meet before
+			<-time.After(after)
+		}
+		store.health[2] = work.Health{Pause: work.Pause{At: store.asOf(), By: "ben", Reason: "from before"}}
+		store.add(due(2, 1)...)
+		<-time.After(time.Second)
+		stop := serving(t, store, o)
+		<-time.After(time.Minute)
+		held(work.Health{Pause: work.Pause{At: store.asOf(), By: "ann", Reason: "moving"}}, time.Minute, due(1, 1)...)
+		held(work.Health{HeldUntil: store.asOf().Add(time.Minute)}, 30*time.Second)
+		held(work.Health{HeldUntil: store.asOf().Add(time.Minute + pollEvery/2)}, 2*time.Minute) // ends between two looks
+		held(work.Health{Pause: work.Pause{At: store.asOf(), By: policy.PausedBy, Reason: "auto-paused: credentials"}}, time.Minute, due(1, 1)...)
+		stop()
+		want := `INFO held back paused why="paused by ann: moving"
+INFO no longer held back paused
+INFO held back retry_after why="the receiver asked for a pause"
+INFO no longer held back retry_after
+WARN held back paused why="paused by whctl: auto-paused: credentials"`
+		if got := lines(); got != want {
+			t.Errorf("logged:\n%s\nwant:\n%s", got, want)
+		}
+	})
+}
+
+// A run that is to be quiet logs warnings, and cron mails them: what the receiver asked for,
+// or a circuit that is open still, is none at each tick.
+func TestWhatIsExpectedIsNoWarning(t *testing.T) {
+	open := work.Health{Openings: 2, Failures: 30, OpenUntil: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
+	for what, x := range map[string]struct {
+		known  work.Health
+		answer answering
+	}{
+		"a pause that was asked for": {answer: answers(429, time.Minute)},
+		"a probe that failed":        {open, down},
+		"a probe that succeeded":     {open, ok},
+	} {
+		o := options(4, x.answer)
+		lines := logged(&o, slog.LevelDebug)
+		store := newTable(due(1, 10)...)
+		store.health[1] = x.known
+		once(t, t.Context(), store, o)
+		if got := lines(); got == "" || strings.Contains(got, "WARN") {
+			t.Errorf("%s: logged %q", what, got)
+		}
+	}
+}
+
+// What the cap holds is told, also where a run ends before all is done, and only where it
+// is the cap that holds it.
+func TestTheCapIsToldAsAHold(t *testing.T) {
+	for what, x := range map[string]struct {
+		places, limit, max int
+		held               bool
+	}{
+		"the cap and the time":  {places: 16, max: 2, held: true},
+		"the cap and the limit": {places: 16, limit: 7, max: 1, held: true},
+		"the limit":             {places: 16, limit: 3, max: 8},
+		"the places":            {places: 4, max: 8},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := with(options(x.places, func(ctx context.Context, c work.Claimed) work.Outcome {
+				<-time.After(700 * time.Millisecond)
+				return ok(ctx, c)
+			}), func(p *policy.Policy) { p.MaxInFlight = x.max })
+			told := &holds{}
+			o.MaxTime, o.Limit, o.Observe = 10*time.Second, x.limit, told
+			sum := once(t, t.Context(), newTable(due(1, 500)...), o)
+			want, destinations := int64(0), 0
+			if x.held {
+				want, destinations = left(sum), 1
+			}
+			if sum.HeldBack[work.HoldInFlight] != want || told.of(work.HoldInFlight) != destinations {
+				t.Errorf("%s: held back %v of %d, told %d; want %d", what, sum.HeldBack, left(sum), told.of(work.HoldInFlight), want)
+			}
+		})
+	}
+}
+
+// So it is while a worker works, whose lanes have a place free whenever it looks.
+func TestAWorkerTellsWhatItsCapsHold(t *testing.T) {
+	for cap, want := range map[int]int{1: 1, 40: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			o := with(options(16, func(ctx context.Context, c work.Claimed) work.Outcome {
+				<-time.After(700 * time.Millisecond)
+				return ok(ctx, c)
+			}), func(p *policy.Policy) { p.MaxInFlight = cap })
+			told := &holds{}
+			o.Observe = told
+			stop := serving(t, newTable(due(1, 5000)...), o)
+			for range 60 {
+				<-time.After(time.Second)
+				if n := told.of(work.HoldInFlight); n != want && told.counted() > 1 {
+					t.Fatalf("cap %d: told %d, want %d", cap, n, want)
+				}
+			}
+			stop()
+		})
+	}
+}
+
+// A lane that has just come to have a place is held by its cap all the same, if more is due
+// than that place is for; where all places are taken, it is those that hold it.
+func TestWhatIsDueBeyondTheCap(t *testing.T) {
+	for what, x := range map[string]struct {
+		busy, others int // of 4, and of 16 places
+		waiting      int64
+		why          StoppedBy
+		held         bool
+	}{
+		"full":                            {busy: 4, waiting: 1, held: true},
+		"full at the end":                 {busy: 4, waiting: 1, why: Drained, held: true},
+		"more than fits":                  {busy: 3, waiting: 2, held: true},
+		"more than fitted when time ran":  {busy: 3, waiting: 2, why: MaxTime, held: true},
+		"what came when all was taken":    {busy: 3, waiting: 2, why: Drained},
+		"all of it fits":                  {busy: 3, waiting: 1},
+		"nothing":                         {busy: 4},
+		"no place for it":                 {busy: 3, others: 13, waiting: 2},
+		"no more places than may be used": {busy: 3, others: 12, waiting: 2},
+	} {
+		to := Endpoint{Policy: policy.Default()}
+		to.Policy.MaxInFlight = 4
+		la := &lane{to: &to, room: 4, asked: true, busy: x.busy, waiting: x.waiting}
+		r := &run{o: options(16, ok), recorder: &recorder{}, shares: shares{entered: true}, busy: x.busy + x.others}
+		r.lanes.byID = map[int64]*lane{1: la}
+		r.measure()
+		if got := r.heldBack(la, x.why) == work.HoldInFlight; got != x.held {
+			t.Errorf("%s: held %t", what, got)
+		}
 	}
 }

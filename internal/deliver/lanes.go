@@ -30,10 +30,14 @@ type lane struct {
 	destination work.Destination
 	to          *Endpoint // what it is now; those in flight keep the one that they began with
 	health      work.Health
+	told        standing  // what people have been told about it
 	room        int       // requests in flight at most: this run's share of the cap of all workers
 	asked       bool      // a share was asked for
 	busy        int       // places it holds
 	upTo        int       // places that it may hold after the claim that is being made
+	waiting     int64     // due and not leased, at the last count
+	left        int       // places that it might still hold, when that was measured last
+	short       bool      // and it was these that would not do
 	mark        time.Time // the largest due time claimed since the last scan
 	dry         bool      // a claim since the last scan found less than it asked for
 	held        error     // why nothing is claimed for it in this run

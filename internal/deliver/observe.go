@@ -18,7 +18,7 @@ type Observer interface {
 	Recorded(class work.Class, ending work.Ending, latency time.Duration)
 	// Held is how many destinations with due work are held back now, by why.
 	Held(destinations map[work.Hold]int)
-	// Backlog is what is due and not leased.
+	// Backlog is what is due and not leased; it comes last of what a count tells.
 	Backlog(due int64, oldest time.Duration)
 }
 

@@ -1,10 +1,8 @@
 package deliver
 
 import (
-	"fmt"
 	"time"
 
-	"example.com/whctl/internal/policy"
 	"example.com/whctl/internal/work"
 )
 
@@ -22,10 +20,13 @@ func (r *run) refresh(la *lane, d work.Destination) {
 	la.destination = d
 	to, err := r.o.Endpoint(d)
 	if err == nil {
-		err = ownLimits(&to, d)
+		to.Policy, err = to.Policy.For(d)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		r.cannotMake(la, err)
+	case la.held != nil:
+		r.o.Log.Info(said(false), "destination", d.Name, "hold", string(work.HoldNotReady))
 	}
 	la.held = err
 	if err != nil && la.to != nil {
@@ -40,22 +41,6 @@ func (r *run) refresh(la *lane, d work.Destination) {
 func (r *run) cannotMake(la *lane, err error) {
 	la.retired = time.Now()
 	if r.serve && (la.held == nil || la.held.Error() != err.Error()) {
-		r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", err)
+		r.o.Log.Error(said(true), "destination", la.destination.Name, "hold", string(work.HoldNotReady), "why", err)
 	}
-}
-
-// ownLimits puts the limits that a destination has itself in the place of its policy's.
-func ownLimits(to *Endpoint, d work.Destination) error {
-	if d.MaxInFlight > 0 {
-		to.Policy.MaxInFlight = d.MaxInFlight
-	}
-	if d.Rate == "" {
-		return nil
-	}
-	rate, err := policy.ParseRate(d.Rate)
-	if err != nil {
-		return fmt.Errorf("rate: %w", err)
-	}
-	to.Policy.Rate = rate
-	return nil
 }

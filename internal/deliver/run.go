@@ -68,6 +68,7 @@ func carryOut(ctx context.Context, r *run) (Summary, error) {
 	r.senders = newSenders(inner, ctx, r.store, r.o, r.recorder.put)
 
 	why, err := r.loop(ctx)
+	r.measure()
 	if ended := r.windUp(ctx, why); err == nil {
 		err = ended
 	}

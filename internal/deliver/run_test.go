@@ -243,7 +243,7 @@ func TestAnUnusableDestinationHoldsOnlyItsOwn(t *testing.T) {
 		return usable(d)
 	}
 	sum := once(t, t.Context(), newTable(slices.Concat(due(1, 5), due(2, 5))...), o)
-	if sum.Delivered != 5 || left(sum) != 5 || sum.Held == nil {
+	if sum.Delivered != 5 || left(sum) != 5 || sum.Held == nil || sum.HeldBack[work.HoldNotReady] != 5 {
 		t.Errorf("summary %+v", sum)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,9 +266,15 @@ func TestServeMakesReadyAgain(t *testing.T) {
 			}
 			return ready(d)
 		}
+		told := &holds{}
+		o.Observe = told
 		stop := serving(t, newTable(append(due(1, 1), due(2, 1)...)...), o)
 		if id := <-sent; id != 2 {
 			t.Fatalf("sent to destination %d", id)
+		}
+		<-time.After(20 * time.Second)
+		if n := told.of(work.HoldNotReady); n != 1 {
+			t.Errorf("told: %d destinations that are not ready, want 1", n)
 		}
 		select {
 		case <-sent:
@@ -277,10 +284,48 @@ func TestServeMakesReadyAgain(t *testing.T) {
 		if sum := stop(); sum.Held != nil {
 			t.Errorf("held at the end: %v", sum.Held)
 		}
-		if n := strings.Count(log.String(), "its key is missing"); n != 1 {
-			t.Errorf("said %d times:\n%s", n, log.String())
+		for _, line := range []string{`hold=not_ready why="its key is missing"`, `msg="destination no longer held back" destination=d1 hold=not_ready`} {
+			if n := strings.Count(log.String(), line); n != 1 {
+				t.Errorf("%s: said %d times:\n%s", line, n, log.String())
+			}
+		}
+		if n := told.of(work.HoldNotReady); n != 0 {
+			t.Errorf("told at the end: %d destinations that are not ready", n)
 		}
 	})
+}
+
+// holds is an observer that keeps what was told last of destinations held back.
+type holds struct {
+	unobserved
+	mu     sync.Mutex
+	last   map[work.Hold]int
+	counts int
+}
+
+func (h *holds) Backlog(int64, time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts++
+}
+
+// counted is how often what is due was counted.
+func (h *holds) counted() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.counts
+}
+
+func (h *holds) Held(destinations map[work.Hold]int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = destinations
+}
+
+func (h *holds) of(why work.Hold) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last[why]
 }
 
 // Where looking is dear, what has become due is waited for until the worker may look again,

@@ -29,7 +29,7 @@ func (r *run) settle(s settled) error {
 	r.recorder.flying.Add(-int64(len(s.done)))
 	r.recorder.ended.Add(-int64(len(s.done)))
 	for _, h := range s.health {
-		r.see(h)
+		r.see(r.lanes.byID[h.DestinationID], h)
 	}
 	for i, d := range s.done {
 		r.busy--
@@ -46,7 +46,7 @@ func (r *run) settle(s settled) error {
 		d.tell(r.o.observed(), s.fates[i], nil)
 		if d.retired != nil && la.held == nil {
 			la.held, la.retired = d.retired, time.Now()
-			r.o.Log.Error("destination held back", "destination", la.destination.Name, "why", d.decision.Why)
+			r.o.Log.Error(said(true), "destination", la.destination.Name, "hold", string(work.HoldNotReady), "why", d.decision.Why)
 		}
 		if d.claimed.Lost || d.decision.Verdict == policy.Release {
 			r.lanes.moved = true
@@ -63,17 +63,6 @@ func (r *run) settle(s settled) error {
 	r.o.Log.Error("a result could not be recorded; its attempt will be closed as lost when the lease ends",
 		"delivery_id", s.done[0].claimed.Envelope.DeliveryID, "error", s.err)
 	return nil
-}
-
-// see takes in a destination's health, and says what has changed for people.
-func (r *run) see(h work.Health) {
-	la := r.lanes.byID[h.DestinationID]
-	before := la.to.Policy.Admit(la.health, r.clock.now())
-	la.health = h
-	now := la.to.Policy.Admit(h, r.clock.now())
-	if now.Hold != before.Hold && (now.Hold == work.HoldPaused || now.Hold == work.HoldCircuit || now.Hold == work.HoldRetryAfter) {
-		r.o.Log.Warn("destination held back", "destination", la.destination.Name, "hold", string(now.Hold), "until", now.Until, "why", now.Why)
-	}
 }
 
 // fatal says that the database will not take any other result either.

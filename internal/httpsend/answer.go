@@ -45,7 +45,7 @@ func (s *Sender) answer(ex *exchange, resp *http.Response, r Request, t *target)
 	}
 	// The body is not closed, which would be to read all of it: the connection is.
 	e := readEvidence(resp, keep)
-	ex.whole = e.ended && !resp.Close
+	ex.whole = e.ended && !resp.Close && !bodyToCome(resp)
 	if e.err != nil {
 		o.Message = joinNote(o.Message, "the answer's body broke off")
 	}
@@ -55,6 +55,13 @@ func (s *Sender) answer(ex *exchange, resp *http.Response, r Request, t *target)
 		o.Excerpt = clean(text, keep, e.more)
 	}
 	return o
+}
+
+// bodyToCome says that a body is announced where none is allowed. Some receivers send it
+// all the same, and it would be read as the next answer.
+func bodyToCome(resp *http.Response) bool {
+	length := resp.Header.Get("Content-Length")
+	return resp.Body == http.NoBody && (length != "" && length != "0" || len(resp.TransferEncoding) > 0)
 }
 
 // redactEvidence comes before all else that is done to the text, while it still is the

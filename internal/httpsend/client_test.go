@@ -83,7 +83,8 @@ func TestStopWhileConnecting(t *testing.T) {
 }
 
 // A body may end with its connection, in chunks with a trailer, or at once; the first
-// costs the connection, and so do HTTP/1.0 and a receiver that says that it closes.
+// costs the connection, and so do HTTP/1.0, a receiver that says that it closes, and one
+// that announces a body where none is allowed.
 func TestWhichConnectionsAreUsedAgain(t *testing.T) {
 	for name, x := range map[string]struct {
 		answer      string
@@ -96,6 +97,10 @@ func TestWhichConnectionsAreUsedAgain(t *testing.T) {
 		"length":        {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine", "fine", 1},
 		"chunks":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfine\r\n0\r\nX-Sum: 1\r\n\r\n", "fine", 1},
 		"none":          {"HTTP/1.1 204 No Content\r\n\r\n", "", 1},
+		"none, 0":       {"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", "", 1},
+		"none, length":  {"HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\n", "", 3}, // it may still come
+		"none, chunks":  {"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", "", 3},
+		"no chunks":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := receive(t, func(c net.Conn, _ seen) bool {

@@ -27,6 +27,7 @@ type exchange struct {
 	conn    *conn       // that carries the request; nil before there is one
 	keep    func() bool // takes back what breaks off with the parent; false: too late
 	writing chan bool   // whether all was written, where that goes on beside the reading; nil: it does not
+	cut     bool        // not all was written, and nothing goes on
 	whole   bool        // the answer was read to its end, and more may follow
 	free    func(*conn) // takes the connection for another request
 }
@@ -90,9 +91,11 @@ func (ex *exchange) close() {
 // was.
 func (ex *exchange) written() bool {
 	if ex.writing == nil {
-		return true
+		return !ex.cut
 	}
-	_ = ex.conn.SetWriteDeadline(time.Now().Add(writeEnd)) // a closed one is not written to
+	if by := time.Now().Add(writeEnd); by.Before(ex.deadline) {
+		_ = ex.conn.SetWriteDeadline(by) // a closed one is not written to
+	}
 	all := <-ex.writing
 	ex.writing = nil
 	return all
@@ -102,20 +105,24 @@ func (ex *exchange) wrote() bool { return ex.conn != nil && ex.conn.socket.sent 
 
 // post writes the request and reads the head of its answer. A receiver may answer, and
 // close, before it has read all of it (413): then to write fails while the answer waits
-// to be read. Or it answers and reads no further: a request that could fill the socket
-// is written beside the reading.
+// to be read. Or it answers and reads no further: what may not fit into the socket is
+// written beside the reading. Before the first byte was written nothing is read, for no
+// answer to it could be there.
 func (ex *exchange) post(first, rest []byte) (*http.Response, error) {
 	c := ex.conn
 	c.socket.sent, c.left = 0, maxHead
-	if len(rest) == 0 && len(first) <= atOnce {
-		_, err := c.Write(first)
+	now := first[:min(len(first), atOnce)]
+	_, err := c.Write(now)
+	if !ex.wrote() {
 		ex.heard.wrote(err)
-		if err != nil {
-			return nil, err
-		}
-	} else {
+		return nil, err
+	}
+	if first = first[len(now):]; err == nil && len(first)+len(rest) > 0 {
 		ex.writing = make(chan bool, 1)
 		go ex.writeLong(ex.writing, first, rest)
+	} else {
+		ex.heard.wrote(err)
+		ex.cut = err != nil
 	}
 	resp, err := ex.readHead()
 	if err != nil {

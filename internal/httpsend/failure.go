@@ -96,7 +96,7 @@ func (ex *exchange) unconnected(err error, t *target) work.Outcome {
 
 func dialling(err error) bool {
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if op, ok := e.(*net.OpError); ok && (op.Op == "dial" || op.Op == "proxyconnect" || op.Op == "socks connect") { //nolint:errorlint // each link of the chain is looked at
+		if op, ok := e.(*net.OpError); ok && (op.Op == "dial" || op.Op == "proxyconnect") { //nolint:errorlint // each link of the chain is looked at
 			return true
 		}
 	}

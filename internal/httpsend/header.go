@@ -81,8 +81,8 @@ func (s *Sender) header(r Request, t *target) (headerSet, *refusal) {
 	}
 	out.set(standardwebhooks.HeaderWebhookID, r.DeliveryID)
 	out.set("Content-Length", strconv.Itoa(len(r.Body)))
-	if p := s.guard.proxy; p != nil && p.User != nil && !tunnels(p, t.url.Scheme) {
-		out.set("Proxy-Authorization", proxyAuthorization(p))
+	if t.secret != "" {
+		out.set("Proxy-Authorization", t.secret)
 	}
 	refused := s.sign(out, r)
 	return set, refused

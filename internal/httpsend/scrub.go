@@ -20,8 +20,8 @@ const (
 // in their error pages, with the token in its path and the person in its payload.
 //
 // Found are the URL's path and query, whole and in parts that look like a token; header
-// values, what stands behind Bearer and Basic, and the password in the latter; keys; and
-// the values (not the names) in the payload's JSON. What the receiver has changed is not
+// values, the proxy's too, what stands behind Bearer and Basic, and the password in the
+// latter; keys; and the values (not the names) in the payload's JSON. What the receiver has changed is not
 // found: translated, masked, or a part of a longer text.
 //
 // Its cost is bounded by the lengths of both (finder): it runs when the request's time
@@ -37,6 +37,7 @@ func newScrubber(r Request, t *target) *scrubber {
 	s := &scrubber{id: r.DeliveryID, body: r.Body}
 	s.json = len(r.Body) <= maxParsed && json.Valid(r.Body)
 	s.addURL(t.url)
+	s.addHeader(t.secret)
 	for name, value := range r.Headers {
 		if !strings.EqualFold(name, "Content-Type") {
 			s.addHeader(value)

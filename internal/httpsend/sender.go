@@ -71,7 +71,13 @@ func (s *Sender) send(ctx context.Context, r Request, heard *trail) work.Outcome
 
 // messages holds the beginnings of requests: the head and, where both are small, the
 // body, so that they are written at once.
-var messages = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
+var messages pool = &sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
+
+// pool is a sync.Pool; a test looks at what is given back.
+type pool interface {
+	Get() any
+	Put(message any)
+}
 
 // roundTrip sends the request and reads the head of its answer. Idle connections that
 // turn out to have ended are left for the next one as long as nothing of the request

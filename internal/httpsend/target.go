@@ -16,6 +16,7 @@ type target struct {
 	address string // host and port, as they are dialled
 	key     string // of the connections that may carry its requests
 	opening string // of the request: its first line, and Host
+	secret  string // the proxy's, that goes with each request as Proxy-Authorization; "": none
 }
 
 // verdict is what is known about a URL without the network: one of both is nil.
@@ -90,7 +91,7 @@ func (g *guard) target(raw string) (*target, *refusal) {
 		name += mapped.Host[strings.LastIndex(mapped.Host, "]"):]
 	}
 	if g.proxy != nil && !tunnels(g.proxy, u.Scheme) {
-		t.key = "proxy"
+		t.key, t.secret = "proxy", proxyAuthorization(g.proxy)
 		uri = u.Scheme + "://" + name + uri // RFC 9112, section 3.2.2
 	}
 	t.opening = "POST " + uri + " HTTP/1.1\r\nHost: " + name + "\r\n"

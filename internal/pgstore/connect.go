@@ -9,7 +9,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
 	"example.com/whctl/internal/work"
 )
@@ -31,6 +30,7 @@ type Options struct {
 	StatementTimeout time.Duration // of one statement on the server; 0 leaves the role's setting
 	IOTimeout        time.Duration // of one wait for the server's answer; DefaultIOTimeout where 0
 	MaxConns         int           // open connections; 2 where 0
+	SocketFolder     string        // of the server's Unix socket, where URL and environment name no host; Debian's where ""
 }
 
 // Store is the work table.
@@ -71,27 +71,23 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := checkSchemaName(o.Schema); err != nil {
 		return nil, err
 	}
-	cfg, err := driverConfig(o.URL)
+	to, err := newTarget(o)
 	if err != nil {
 		return nil, err
-	}
-	connector, err := pq.NewConnectorConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("%w: database: %w", work.ErrConfig, redacted(err, cfg.Password))
 	}
 	if o.IOTimeout == 0 {
 		o.IOTimeout = DefaultIOTimeout
 	}
 	limit := new(atomic.Int64)
 	limit.Store(int64(o.IOTimeout))
-	connector.Dialer(dialer{limit: limit})
-	db := sqlx.NewDb(openDB(connector), "postgres")
+	to.dialBy(dialer{limit: limit})
+	db := sqlx.NewDb(openDB(to), "postgres")
 	db.SetMaxOpenConns(max(o.MaxConns, 2))
 	db.SetMaxIdleConns(max(o.MaxConns, 2))
 	s := &Store{db: db, schema: o.Schema, settings: txSettings(o.StatementTimeout), limit: limit}
 	if err := s.reach(ctx); err != nil {
 		_ = db.Close()
-		return nil, fmt.Errorf("connect to %s: %w", where(cfg), startFault(cfg, err))
+		return nil, fmt.Errorf("connect to %s: %w", to, startFault(to.cfg, err))
 	}
 	return s, nil
 }

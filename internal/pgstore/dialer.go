@@ -6,11 +6,9 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
-
-	"github.com/lib/pq"
 )
 
-func openDB(c *pq.Connector) *sql.DB { return sql.OpenDB(connector{Connector: c, plans: new(plans)}) }
+func openDB(to *target) *sql.DB { return sql.OpenDB(connector{target: to, plans: new(plans)}) }
 
 // dialer makes connections on which no read or write waits longer than limit. A
 // context's deadline does not end a call of the driver on a link that has gone

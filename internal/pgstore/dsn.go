@@ -3,12 +3,9 @@ package pgstore
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/lib/pq"
@@ -18,8 +15,8 @@ import (
 
 var multiPort = regexp.MustCompile(`:\d+,`)
 
-// driverConfig is the driver's configuration for dsn with psql's habits: the Unix
-// socket where psql would use it, and sslmode prefer, where nothing else is said.
+// driverConfig is the driver's configuration for dsn, with sslmode prefer, as psql has it,
+// where nothing else is said.
 func driverConfig(dsn string) (pq.Config, error) {
 	if isURL(dsn) && multiPort.MatchString(dsn) {
 		// The driver would take "a:5432,b" for a host name.
@@ -28,11 +25,6 @@ func driverConfig(dsn string) (pq.Config, error) {
 	cfg, err := pq.NewConfig(dsn)
 	if err != nil || isURL(dsn) && strayPassword(dsn) {
 		return cfg, fmt.Errorf("%w: database: %s", work.ErrConfig, dsnFault(dsn, err))
-	}
-	if !hostGiven(dsn) && cfg.Service == "" {
-		if dir := socketDir(cfg.Port); dir != "" {
-			cfg.Host, cfg.SSLMode = dir, pq.SSLModeDisable
-		}
 	}
 	if cfg.SSLMode == "" {
 		cfg.SSLMode = pq.SSLModePrefer
@@ -115,31 +107,6 @@ func hostGiven(dsn string) bool {
 	authority, _, _ := strings.Cut(rest, "/")
 	authority, _, _ = strings.Cut(authority, "?")
 	return authority[strings.LastIndex(authority, "@")+1:] != ""
-}
-
-// socketFolder is where psql looks for the server's socket, as Debian builds it. The
-// default of PostgreSQL's own builds, /tmp, is not looked into: anybody may put a socket
-// there while the server is down.
-const socketFolder = "/var/run/postgresql"
-
-// socketDir is the folder of the server's Unix socket for port, "" when there is none.
-func socketDir(port uint16) string {
-	if _, err := os.Stat(filepath.Join(socketFolder, ".s.PGSQL."+strconv.Itoa(int(port)))); err != nil {
-		return ""
-	}
-	return socketFolder
-}
-
-// where names the database for errors, without credentials.
-func where(cfg pq.Config) string {
-	host, database := cfg.Host, cfg.Database
-	if database == "" {
-		database = cfg.User // the server's default
-	}
-	if !filepath.IsAbs(host) {
-		host = net.JoinHostPort(host, strconv.Itoa(int(cfg.Port)))
-	}
-	return fmt.Sprintf("database %q at %s as %q", database, host, cfg.User)
 }
 
 // redacted is err with the password taken out of its text.

@@ -10,8 +10,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/lib/pq"
-
-	"example.com/whctl/internal/work"
 )
 
 const (
@@ -42,12 +40,11 @@ type Listener struct {
 
 	wake      chan struct{}
 	ended     chan struct{}
-	connector *pq.Connector
+	database  *target
 	channel   string
 	limit     *atomic.Int64 // nanoseconds that one answer may take
 	line      *line         // of the connection made last
-	where     string
-	deaf      bool // it was said that nothing is heard
+	deaf      bool          // it was said that nothing is heard
 	intervals *backoff.ExponentialBackOff
 	log       *slog.Logger
 }
@@ -56,7 +53,7 @@ type Listener struct {
 // where listening cannot work: whoever is woken by it has to look by itself from time to
 // time in any case. What keeps it from listening is logged once.
 func Listen(ctx context.Context, o Options, log *slog.Logger) (*Listener, error) {
-	cfg, err := driverConfig(o.URL)
+	to, err := newTarget(o)
 	if err != nil {
 		return nil, err
 	}
@@ -66,19 +63,15 @@ func Listen(ctx context.Context, o Options, log *slog.Logger) (*Listener, error)
 	if o.IOTimeout == 0 {
 		o.IOTimeout = DefaultIOTimeout
 	}
-	connector, err := pq.NewConnectorConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("%w: database: %w", work.ErrConfig, redacted(err, cfg.Password))
-	}
 	wake := make(chan struct{}, 1)
 	l := &Listener{
-		Wake: wake, wake: wake, ended: make(chan struct{}), connector: connector, limit: new(atomic.Int64),
-		channel: dueChannel(o.Schema), where: where(cfg), log: log,
+		Wake: wake, wake: wake, ended: make(chan struct{}), database: to, limit: new(atomic.Int64),
+		channel: dueChannel(o.Schema), log: log,
 		intervals: backoff.NewExponentialBackOff(),
 	}
 	l.intervals.InitialInterval, l.intervals.MaxInterval = listenAgain, listenAgainMax
 	l.limit.Store(int64(o.IOTimeout))
-	connector.Dialer(lineDialer{dialer: dialer{limit: l.limit}, ctx: ctx, made: func(made *line) { l.line = made }})
+	to.dialBy(lineDialer{dialer: dialer{limit: l.limit}, ctx: ctx, made: func(made *line) { l.line = made }})
 	go l.run(ctx)
 	return l, nil
 }
@@ -94,12 +87,12 @@ func (l *Listener) run(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, errPooled) {
-			l.log.Info("new deliveries are found by looking every second: notifications do not pass a pooler", "database", l.where)
+			l.log.Info("new deliveries are found by looking every second: notifications do not pass a pooler", "database", l.database.String())
 			return
 		}
 		if !l.deaf {
 			l.deaf = true
-			l.log.Warn("new deliveries are found by looking every second, until the database can be listened to again", "database", l.where, "error", fault(err))
+			l.log.Warn("new deliveries are found by looking every second, until the database can be listened to again", "database", l.database.String(), "error", fault(err))
 		}
 		if !pause(ctx, l.intervals.NextBackOff()) {
 			return
@@ -109,7 +102,7 @@ func (l *Listener) run(ctx context.Context) {
 
 // listen connects and passes notifications on until the link ends.
 func (l *Listener) listen(ctx context.Context) error {
-	conn, err := l.connector.Connect(ctx)
+	conn, err := l.database.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,7 +123,7 @@ func (l *Listener) listen(ctx context.Context) error {
 	}
 	if l.deaf {
 		l.deaf = false
-		l.log.Info("the database is listened to again", "database", l.where)
+		l.log.Info("the database is listened to again", "database", l.database.String())
 	}
 	l.token()
 	if _, err := l.line.ask(c); err != nil { // learns how long an answer is

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-
-	"github.com/lib/pq"
 )
 
 // link is what the driver's connections are, and all that a session passes on.
@@ -27,13 +25,13 @@ type link interface {
 
 // connector makes sessions.
 type connector struct {
-	*pq.Connector
+	*target
 	plans *plans
 }
 
 // Connect implements driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+	conn, err := c.target.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}

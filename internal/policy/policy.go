@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"time"
 
 	"example.com/whctl/internal/work"
@@ -42,6 +43,22 @@ type Policy struct {
 	Circuit        Circuit
 	Body           work.BodyKind
 	SuccessBodyMax int // bytes of a 2xx answer kept as evidence
+}
+
+// For is p for d, with the limits that d has itself in the place of p's.
+func (p Policy) For(d work.Destination) (Policy, error) {
+	if d.MaxInFlight > 0 {
+		p.MaxInFlight = d.MaxInFlight
+	}
+	if d.Rate == "" {
+		return p, nil
+	}
+	rate, err := ParseRate(d.Rate)
+	if err != nil {
+		return p, fmt.Errorf("rate: %w", err)
+	}
+	p.Rate = rate
+	return p, nil
 }
 
 // Rate is a number of deliveries per time. The zero value is unlimited.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// writeEvery is how often a worker writes the file: as often as it is usually read.
+	// writeEvery is how often a worker writes the file at least: as often as it is usually read.
 	writeEvery = 15 * time.Second
 	// maxFile bounds what is read of the file that a run finds. Ours is a few kB.
 	maxFile = 1 << 20
@@ -78,18 +78,20 @@ func (f *File) Write() error {
 }
 
 // WriteUntil writes it from time to time until ctx ends, and tells what kept it from
-// that. The last word is Write's.
+// that. The last word is Write's. What has been counted is written at once: on a clock of
+// its own the file would be a count behind.
 func (f *File) WriteUntil(ctx context.Context, failed func(error)) {
 	tick := time.NewTicker(writeEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if err := f.Write(); err != nil {
-				failed(err)
-			}
+		case <-f.metrics.counted:
 		case <-ctx.Done():
 			return
+		}
+		if err := f.Write(); err != nil {
+			failed(err)
 		}
 	}
 }

@@ -29,8 +29,9 @@ type Metrics struct {
 	oldestDue   prometheus.Gauge
 	lastSuccess prometheus.Gauge
 
-	began  time.Time
-	turned atomic.Int64 // nanoseconds after began at which the loop turned last
+	counted chan struct{} // a token when what is due has been counted
+	began   time.Time
+	turned  atomic.Int64 // nanoseconds after began at which the loop turned last
 }
 
 // New makes the metrics of a run of this version, all at 0. That of the last success is
@@ -59,7 +60,7 @@ func New(version string, bounded bool) *Metrics {
 		claims: claims.WithLabelValues(), inFlight: inFlight.WithLabelValues(),
 		held: gauge("whctl_held_destinations", "Destinations with due deliveries that are held back, by why.", "reason"),
 		due:  due.WithLabelValues(), oldestDue: oldest.WithLabelValues(), lastSuccess: last.WithLabelValues(),
-		began: time.Now(),
+		counted: make(chan struct{}, 1), began: time.Now(),
 	}
 	build.WithLabelValues(version).Set(1)
 	for _, c := range work.Classes() {
@@ -110,10 +111,14 @@ func (m *Metrics) Held(destinations map[work.Hold]int) {
 	}
 }
 
-// Backlog notes what is due.
+// Backlog notes what is due, the last part of a count, and has the file written.
 func (m *Metrics) Backlog(due int64, oldest time.Duration) {
 	m.due.Set(float64(due))
 	m.oldestDue.Set(oldest.Seconds())
+	select {
+	case m.counted <- struct{}{}:
+	default:
+	}
 }
 
 // Succeeded notes when all went as it should, by the database's clock.

@@ -3,12 +3,14 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -161,6 +163,27 @@ func TestAWorkerWritesUntilItEnds(t *testing.T) {
 	}()
 	cancel()
 	<-ended
+}
+
+// Whoever reads the file after a count reads that count, as /metrics tells it.
+func TestAFileIsWrittenWithEachCount(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "whctl.prom")
+	synctest.Test(t, func(t *testing.T) {
+		m := New("v", false)
+		f, _ := file(t, m, name)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go f.WriteUntil(ctx, func(err error) { t.Error(err) })
+		for due := range int64(3) {
+			m.Held(map[work.Hold]int{work.HoldInFlight: int(due)})
+			m.Backlog(due, 0)
+			synctest.Wait()
+			has(t, read(t, name), fmt.Sprint("whctl_due_deliveries ", due), fmt.Sprintf(`whctl_held_destinations{reason="in_flight"} %d`, due))
+		}
+		m.Claimed(1)
+		<-time.After(writeEvery + time.Second) // a database that is away lets nothing be counted
+		has(t, read(t, name), "whctl_in_flight 1")
+	})
 }
 
 func serve(t *testing.T, m *Metrics) *Server {

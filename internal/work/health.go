@@ -12,11 +12,12 @@ const (
 	HoldRate       Hold = "rate"         // the destination's deliveries per time are used up
 	HoldInFlight   Hold = "in_flight"    // its requests in flight are
 	HoldRetryAfter Hold = "retry_after"  // the receiver asked for a pause
+	HoldNotReady   Hold = "not_ready"    // the worker lacks its policy, key or a header's value, or its guard fails
 )
 
 // Holds lists the reasons for holding back, in the order of a summary.
 func Holds() []Hold {
-	return []Hold{HoldPaused, HoldCircuit, HoldRate, HoldInFlight, HoldRetryAfter}
+	return []Hold{HoldPaused, HoldCircuit, HoldRate, HoldInFlight, HoldRetryAfter, HoldNotReady}
 }
 
 // Health is what all workers together know about a destination. Times are the
