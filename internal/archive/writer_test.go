@@ -114,13 +114,23 @@ func TestFileNames(t *testing.T) {
 func TestDirectoriesThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "file"), nil)
-	all := []string{"", "relative", filepath.Join(dir, "file"), filepath.Join(dir, "file", "below"), filepath.Join(dir, strings.Repeat("n", 300))}
-	if _, err := os.Stat("/proc/self"); err == nil {
-		all = append(all, "/proc/self") // where root cannot make a file either
+	all := map[string]string{
+		"":                               `"" is no absolute path`,
+		"relative":                       `"relative" is no absolute path`,
+		filepath.Join(dir, "file"):       "file is no directory",
+		filepath.Join(dir, "file", "in"): "not a directory",
+		filepath.Join(dir, strings.Repeat("n", 300)): "file name too long",
 	}
-	for _, bad := range all {
+	if os.Geteuid() != 0 { // whom no mode keeps out
+		closed := filepath.Join(dir, "closed")
+		if err := os.Mkdir(closed, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		all[closed] = "permission denied"
+	}
+	for bad, want := range all {
 		w, err := NewWriter(Run{Dir: bad, Policy: "dead", Version: 1, Cutoff: noon})
-		if !errors.Is(err, work.ErrConfig) || w != nil || !strings.Contains(err.Error(), "archive directory of policy dead") {
+		if !errors.Is(err, work.ErrConfig) || w != nil || !strings.Contains(err.Error(), "archive directory of policy dead: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
