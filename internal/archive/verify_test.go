@@ -259,7 +259,7 @@ func TestVerifyWhileARunIsWriting(t *testing.T) {
 		}()
 		for writing := true; writing; {
 			if r := verify(t, path); !r.OK() {
-				<-written // it must not be closed before
+				_ = <-written // it must not be closed before
 				t.Fatal(r.Err())
 			}
 			select {
