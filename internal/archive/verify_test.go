@@ -259,8 +259,7 @@ func TestVerifyWhileARunIsWriting(t *testing.T) {
 		}()
 		for writing := true; writing; {
 			if r := verify(t, path); !r.OK() {
-				_ = <-written // it must not be closed before
-				t.Fatal(r.Err())
+				t.Fatal(r.Err(), <-written) // it must not be closed before
 			}
 			select {
 			case err := <-written:
