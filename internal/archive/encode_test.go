@@ -18,6 +18,7 @@ import (
 // The words of the contract; programs that read archives hold on to them.
 func TestRow(t *testing.T) {
 	a := finished(7)
+	a.EventAt = noon.In(time.FixedZone("", 7200))
 	a.Payload = []byte("{\"b\":1.0,  \"a\":\"<&>\\u00e9é\"}\n")
 	got, err := appendRow(nil, &a)
 	if err != nil {

@@ -18,10 +18,10 @@ type Report struct {
 	File       string // as it was asked for
 	Bytes      int64
 	Batches    []Batch
-	Deliveries int64    // in the batches that are in order
+	Deliveries int64    // in the batches that are in order, also in those that stand there twice
 	Attempts   int64    // of those
 	Problems   []string // what is wrong besides with the file and its manifest
-	Explained  []string // what a run that stopped leaves, none of it committed, and nothing wrong
+	Explained  []string // what a run leaves that stopped or rolled back; nothing is wrong with it
 }
 
 // OK says that every batch that the manifest names is whole, and that all else is explained.
