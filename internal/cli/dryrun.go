@@ -179,14 +179,14 @@ func (p cutoffPreview) sentence() string {
 	if p.Estimated {
 		about = "about "
 	}
-	text := fmt.Sprintf("%s would remove %s%s deliveries that finished before %s", p.Policy, about, humanize.Comma(p.Removed()), render.Time(p.Cutoff))
+	text := fmt.Sprintf("%s would remove %s%s that finished before %s", p.Policy, about, plural(p.Removed(), "delivery", "deliveries"), render.Time(p.Cutoff))
 	if p.Target == work.TargetAttempts {
-		text = fmt.Sprintf("%s would remove all attempts but the last of %s%s deliveries that finished before %s", p.Policy, about, humanize.Comma(p.Candidates), render.Time(p.Cutoff))
+		text = fmt.Sprintf("%s would remove all attempts but the last of %s%s that finished before %s", p.Policy, about, plural(p.Candidates, "delivery", "deliveries"), render.Time(p.Cutoff))
 	}
 	if p.Removed() > 0 {
 		text += fmt.Sprintf(", the oldest from %s", render.Time(p.Oldest))
 		if p.Target == work.TargetDeliveries {
-			text += fmt.Sprintf(", in %s batches, about %s", humanize.Comma(p.batches()), humanize.IBytes(uint64(max(p.Bytes, 0))))
+			text += fmt.Sprintf(", in %s of at most %d, about %s", plural(p.batches(), "batch", "batches"), p.batch, humanize.IBytes(uint64(max(p.Bytes, 0))))
 		}
 	}
 	text += "."
@@ -208,6 +208,13 @@ func (p cutoffPreview) sentence() string {
 		text += fmt.Sprintf(" That is %s against the %s of now.", signed(delta), config.FormatDuration(p.Current))
 	}
 	return text
+}
+
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return humanize.Comma(n) + " " + many
 }
 
 func signed(n int64) string {

@@ -139,15 +139,19 @@ func runSweep(ctx context.Context, a *app, o sweepOptions) error {
 		if err != nil {
 			return err
 		}
-		progress := a.io.Progress("sweeping", 0)
-		defer progress.Done()
-		sums, err = sweep.Run(ctx, s, sweep.Options{
+		var progress *console.Progress
+		defer func() { progress.Done() }()
+		run := sweep.Options{
 			Owner: owner, Policies: policies, ByHand: o.reach.byHand(),
 			Reach:      func(p work.Retention) work.Reach { return o.reach.of(p, c.DuplicateWindow()) },
 			MaxBatches: o.maxBatches, MaxTime: o.maxTime, Batch: o.batch, Pause: o.pause, Alone: o.noOverlap,
 			MaxLag: o.maxLag, MaxXminAge: o.maxXminAge, Stopped: o.stopped, Archive: openArchive(c), Log: log,
-			Progress: func(s work.Swept) { showSwept(progress, s) },
-		})
+			Progress: func(s work.Swept) { progress.Add(s.Looked) },
+		}
+		if a.io.ErrTTY { // else counting is for nobody
+			run.Expect = func(n int64) { progress = a.io.Progress("sweeping", n) }
+		}
+		sums, err = sweep.Run(ctx, s, run)
 		return err
 	})
 	if len(sums) > 0 && (err != nil || !a.global.quiet) {
@@ -159,10 +163,6 @@ func runSweep(ctx context.Context, a *app, o sweepOptions) error {
 		err = o.verdict(ctx, sums)
 	}
 	return err
-}
-
-func showSwept(progress *console.Progress, s work.Swept) {
-	progress.Add(s.Deliveries + s.Attempts)
 }
 
 // stopped says that the stop file is there.

@@ -35,7 +35,8 @@ type deletedJSON struct {
 
 // skippedJSON counts what was left alone although it is old enough.
 type skippedJSON struct {
-	Locked int64 `json:"locked"`
+	Locked          int64 `json:"locked"`           // by other transactions; the next sweep takes it
+	DuplicateWindow int64 `json:"duplicate_window"` // delivered so lately that a duplicate may yet come
 }
 
 func sweepView() render.View[sweep.Summary] {
@@ -54,7 +55,7 @@ func sweepView() render.View[sweep.Summary] {
 			number("BATCHES", func(s sweep.Summary) int64 { return int64(s.Batches) }),
 			number("DELIVERIES", func(s sweep.Summary) int64 { return s.Deliveries }),
 			number("ATTEMPTS", func(s sweep.Summary) int64 { return s.Attempts }),
-			wide(number("SKIPPED", func(s sweep.Summary) int64 { return s.Skipped })),
+			wide(number("SKIPPED", func(s sweep.Summary) int64 { return s.Skipped + s.Window })),
 			{Header: "ARCHIVED", Wide: true, Right: true, Value: func(s sweep.Summary) string { return humanize.IBytes(uint64(s.Archived)) }},
 			number("DONE BEFORE", func(s sweep.Summary) int64 { return int64(s.AlreadyDone) }),
 			{Header: "REMAINING", Right: true, Value: func(s sweep.Summary) string { return dueText(s.Remaining) }},
@@ -63,7 +64,7 @@ func sweepView() render.View[sweep.Summary] {
 		JSON: func(s sweep.Summary) any {
 			return sweptJSON{
 				Policy: s.Policy, Version: s.Version, Cutoff: render.Instant(s.Cutoff), Batches: s.Batches,
-				Deleted: deletedJSON{s.Deliveries, s.Attempts}, Skipped: skippedJSON{s.Skipped}, ArchivedBytes: s.Archived,
+				Deleted: deletedJSON{s.Deliveries, s.Attempts}, Skipped: skippedJSON{s.Skipped, s.Window}, ArchivedBytes: s.Archived,
 				AlreadyDone: s.AlreadyDone, Remaining: s.Remaining, StartedAt: render.Instant(s.StartedAt),
 				BatchSeconds: render.Seconds(s.Took), StoppedBy: s.StoppedBy,
 			}

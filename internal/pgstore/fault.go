@@ -44,7 +44,7 @@ func fault(err error) error {
 }
 
 // grantHint says what a role that lacks a grant may be given.
-const grantHint = "; grant the log-in role what this takes: whctl_worker to deliver, whctl_producer to enqueue, whctl_operator for destinations and cancelling, whctl_reader to look (whctl migrate up --roles makes them)"
+const grantHint = "; grant the log-in role what this takes: whctl_worker to deliver, whctl_producer to enqueue, whctl_operator for destinations and cancelling, whctl_sweeper to sweep, whctl_reader to look (whctl migrate up --roles makes them)"
 
 // refusal is an answer of the server with the meaning it has for whctl.
 type refusal struct {

@@ -274,25 +274,29 @@ func (s *Store) EndSweep(ctx context.Context, sweep work.Sweep, owner string, do
 	return nil
 }
 
-const leftSQL = `
-SELECT count(*) FROM (
-  SELECT FROM ` + finished + `
-  WHERE $4::text = 'deliveries' OR (d.finished_at, d.id) > (SELECT s.place_at, s.place_id FROM whctl.sweeps s WHERE s.id = $5)
-  LIMIT $6) c`
+const restSQL = `
+SELECT (SELECT count(*) FROM (
+          SELECT FROM ` + finished + `
+          WHERE $4::text = 'deliveries' OR (d.finished_at, d.id) > (SELECT s.place_at, s.place_id FROM whctl.sweeps s WHERE s.id = $5)
+          LIMIT $6) c) AS remaining,
+       (SELECT count(*) FROM (
+          SELECT FROM whctl.deliveries d
+          WHERE 1 = ANY ($3) AND d.state = 1 AND d.state > 0 AND d.finished_at >= $2 AND d.finished_at < $1
+          LIMIT $6) c) AS "window"`
 
-// Remaining counts what a sweep has still before it, up to most.
-func (s *Store) Remaining(ctx context.Context, sweep work.Sweep, most int64) (int64, error) {
-	var n int64
+// Rest counts what a sweep has still before it, and what it leaves alone, each up to most.
+func (s *Store) Rest(ctx context.Context, sweep work.Sweep, most int64) (work.Rest, error) {
+	var rest work.Rest
 	err := s.read(ctx, func(tx *sqlx.Tx) error {
 		if _, err := tx.ExecContext(ctx, quietlySQL); err != nil {
 			return err
 		}
-		return tx.GetContext(ctx, &n, s.sql(leftSQL), sweep.Cutoff, sweep.Protect, statesArray(sweep.States), sweep.Target, sweep.ID, most)
+		return tx.GetContext(ctx, &rest, s.sql(restSQL), sweep.Cutoff, sweep.Protect, statesArray(sweep.States), sweep.Target, sweep.ID, most)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("count what the sweep of policy %s has before it: %w", sweep.Policy, err)
+		return work.Rest{}, fmt.Errorf("count what the sweep of policy %s has before it: %w", sweep.Policy, err)
 	}
-	return n, nil
+	return rest, nil
 }
 
 func errFuture(cutoff time.Time) error {

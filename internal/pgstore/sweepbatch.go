@@ -132,7 +132,7 @@ func (s *Store) sweepBatch(ctx context.Context, tx *sqlx.Tx, r work.SweepBatch) 
 	if err != nil {
 		return work.Swept{}, err
 	}
-	swept := work.Swept{Skipped: int64(look.Looked - len(look.IDs)), Last: look.Looked < r.Limit}
+	swept := work.Swept{Looked: int64(look.Looked), Skipped: int64(look.Looked - len(look.IDs)), Last: look.Looked < r.Limit}
 	key := work.BatchKey(r.Sweep.Policy, r.Sweep.Version, r.Sweep.Cutoff, place.Seq)
 	var mark work.ArchiveMark
 	if r.Archive != nil && len(look.IDs) > 0 {

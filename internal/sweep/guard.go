@@ -20,7 +20,7 @@ func Judge(p work.Retention, known []work.RetentionVersion, byHand bool) error {
 		}
 	}
 	if own.Definition != "" && own.Definition != p.Definition() {
-		return fmt.Errorf("%w: retention policy %s has changed under the same version %d: it was %q and is %q now; raise retention.%s.version",
+		return fmt.Errorf("%w: retention policy %s has changed under the same version %d: it was %q, and is %q now; raise retention.%s.version",
 			work.ErrConfig, p.Name, p.Version, own.Definition, p.Definition(), p.Name)
 	}
 	if byHand || last.SweptAt.IsZero() || own.SweptAt.After(last.SweptAt) || p.Keep >= last.Keep || own.PreviewedAt.After(last.SweptAt) {

@@ -13,7 +13,7 @@ type Store interface {
 	BeginSweep(ctx context.Context, r work.SweepRequest) (work.Sweep, error)
 	SweepBatch(ctx context.Context, r work.SweepBatch) (work.Swept, error)
 	EndSweep(ctx context.Context, s work.Sweep, owner string, done bool) error
-	Remaining(ctx context.Context, s work.Sweep, most int64) (int64, error)
+	Rest(ctx context.Context, s work.Sweep, most int64) (work.Rest, error)
 	Brakes(ctx context.Context) (work.Brakes, error)
 }
 
@@ -43,7 +43,9 @@ type Options struct {
 	// Archive opens the archive of a policy; its error ends the run before anything of that policy is removed.
 	Archive func(p work.Retention, s work.Sweep) (Archive, error)
 	Log     *slog.Logger
-	// Progress is told of each batch; nil: nobody looks.
+	// Expect is told how many deliveries the run has before it, and Progress of each batch;
+	// nil: nobody looks.
+	Expect   func(deliveries int64)
 	Progress func(work.Swept)
 }
 
@@ -73,6 +75,7 @@ type Summary struct {
 	Deliveries  int64
 	Attempts    int64
 	Skipped     int64 // held by other transactions when their turn came
+	Window      int64 // delivered so lately that a duplicate may yet come
 	Archived    int64 // bytes
 	AlreadyDone int   // batches of the same sweep that were in the ledger before
 	Remaining   *int64

@@ -25,6 +25,7 @@ func Run(ctx context.Context, store Store, o Options) ([]Summary, error) {
 	err := r.begin(ctx)
 	begun := err == nil
 	if begun {
+		r.expect(ctx)
 		err = r.turns(ctx)
 	}
 	sums := make([]Summary, 0, len(r.passes))
@@ -86,6 +87,20 @@ func (r *run) begin(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// expect counts what the run has before it, for whoever looks on.
+func (r *run) expect(ctx context.Context) {
+	if r.o.Expect == nil {
+		return
+	}
+	var sum int64
+	for _, p := range r.passes {
+		if rest, err := r.store.Rest(ctx, p.sweep, countMost); err == nil && !p.ended() {
+			sum += rest.Remaining
+		}
+	}
+	r.o.Expect(sum)
 }
 
 // turns gives each policy one batch after the other, so that a large one does not keep
@@ -275,8 +290,11 @@ func (p *pass) leave(ctx context.Context, r *run) error {
 		}
 		err = errors.Join(err, ended)
 	}
-	if n, counted := r.store.Remaining(ctx, p.sweep, countMost+1); counted == nil && n <= countMost {
-		p.sum.Remaining = &n
+	if rest, counted := r.store.Rest(ctx, p.sweep, countMost+1); counted == nil {
+		p.sum.Window = rest.Window
+		if rest.Remaining <= countMost {
+			p.sum.Remaining = &rest.Remaining
+		}
 	}
 	return err
 }

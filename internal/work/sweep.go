@@ -36,7 +36,11 @@ func (r Retention) Definition() string {
 		states[i] = string(s)
 	}
 	slices.Sort(states)
-	text := fmt.Sprintf("%s of %s, kept for %d s", r.Target, strings.Join(states, ", "), r.Keep/time.Second)
+	kept := r.Keep.String()
+	if day := 24 * time.Hour; r.Keep%day == 0 {
+		kept = fmt.Sprintf("%dd", r.Keep/day)
+	}
+	text := fmt.Sprintf("%s of %s, kept for %s", r.Target, strings.Join(states, ", "), kept)
 	if r.Archive {
 		text += ", archived"
 	}
@@ -110,11 +114,18 @@ type SweepBatch struct {
 // Swept is what a batch did.
 type Swept struct {
 	Key        string // in the ledger; "" where nothing was removed
+	Looked     int64  // deliveries dealt with, one way or another
 	Deliveries int64
 	Attempts   int64
 	Skipped    int64 // held by another transaction at this moment
 	Archived   int64 // bytes
 	Last       bool  // there is nothing behind it
+}
+
+// Rest is what a sweep has not removed.
+type Rest struct {
+	Remaining int64 // still before it
+	Window    int64 // delivered before the cutoff, but so lately that a duplicate may yet come
 }
 
 // Brakes is what a gentle sweep looks at.
