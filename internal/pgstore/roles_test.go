@@ -89,12 +89,40 @@ envelopes_id_seq: USAGE
 migrations: SELECT
 payload_sizes: SELECT
 reason_word()
+retention_policies(policy,version,definition,keep_us,previewed_at): INSERT
+retention_policies(previewed_at): UPDATE
+retention_policies: SELECT
 schema_version: SELECT
 shares(room,expires_at): UPDATE
 shares: DELETE,INSERT,SELECT
 state_word()
+sweep_batches: SELECT
+sweeps: SELECT
 workers(waiting,seen_at): UPDATE
 workers: DELETE,INSERT,SELECT`,
+		"whctl_sweeper": `
+attempt_history: SELECT
+attempts: DELETE,SELECT
+audit_log: SELECT
+class_word()
+deliveries(fingerprint): UPDATE
+deliveries: DELETE,SELECT
+delivery_status: SELECT
+destination_health: SELECT
+destinations: SELECT
+envelopes: DELETE,SELECT
+migrations: SELECT
+payload_sizes: SELECT
+reason_word()
+retention_policies(previewed_at,swept_at,runs,idle_runs): UPDATE
+retention_policies: INSERT,SELECT
+schema_version: SELECT
+shares: SELECT
+state_word()
+sweep_batches: INSERT,SELECT
+sweeps: INSERT,SELECT,UPDATE
+sweeps_id_seq: USAGE
+workers: SELECT`,
 		"whctl_reader": `
 attempt_history: SELECT
 attempts: SELECT
@@ -108,9 +136,12 @@ envelopes(id,event_at,not_after,created_at,delivery_id,destination,tenant,subjec
 migrations: SELECT
 payload_sizes: SELECT
 reason_word()
+retention_policies: SELECT
 schema_version: SELECT
 shares: SELECT
 state_word()
+sweep_batches: SELECT
+sweeps: SELECT
 workers: SELECT`,
 	} {
 		if got := testbed.QueryString(t, d, rightsSQL, role); got != strings.TrimSpace(want) {
