@@ -21,6 +21,9 @@ const config = `
 policies: {default: {max_in_flight: 32, circuit: {failures: 0}}}
 egress: {require_https: false, allow_cidrs: [127.0.0.7/32]}
 keys: {bench: {current: {env: BENCH_KEY}}}
+retention:
+  delivered: {version: 1, states: [delivered], keep: 30d}
+  archived: {version: 1, states: [delivered], keep: 30d, archive: {dir: %s}}
 `
 
 // Whctl is the program that is measured.
@@ -32,7 +35,7 @@ func NewWhctl(path, dir string) (*Whctl, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Whctl{path, dir}, os.WriteFile(filepath.Join(dir, "whctl.yaml"), []byte(config), 0o600)
+	return &Whctl{path, dir}, os.WriteFile(filepath.Join(dir, "whctl.yaml"), fmt.Appendf(nil, config, filepath.Join(dir, "archive")), 0o600)
 }
 
 // Command prepares a run on a database. The end of ctx stops it as an operator does.
