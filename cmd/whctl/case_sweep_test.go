@@ -292,9 +292,23 @@ func TestZeroAndLess(t *testing.T) {
 	b.retention(delivered30d)
 	b.finished(100, "delivered", "40 days", 1)
 	for _, c := range []struct{ flag, value string }{
-		{"--batch-size", "0"}, {"--batch-size", "-1"}, {"--batch-size", "999999999"}, {"--max-batches", "0"}, {"--max-batches", "-1"},
-		{"--older-than", "0d"}, {"--older-than", "-1d"}, {"--older-than", ""}, {"--before", "2999-01-01"}, {"--before", "soon"}, {"--before", ""},
-		{"--max-time", "0s"}, {"--pause", "-1s"}, {"--max-lag", "0s"}, {"--stop-file", ""}, {"--policy", "nosuch"}, {"--policy", ""},
+		{"--batch-size", "0"},
+		{"--batch-size", "-1"},
+		{"--batch-size", "999999999"},
+		{"--max-batches", "0"},
+		{"--max-batches", "-1"},
+		{"--older-than", "0d"},
+		{"--older-than", "-1d"},
+		{"--older-than", ""},
+		{"--before", "2999-01-01"},
+		{"--before", "soon"},
+		{"--before", ""},
+		{"--max-time", "0s"},
+		{"--pause", "-1s"},
+		{"--max-lag", "0s"},
+		{"--stop-file", ""},
+		{"--policy", "nosuch"},
+		{"--policy", ""},
 	} {
 		r := b.run("sweep", c.flag+"="+c.value)
 		if name := strings.TrimLeft(c.flag, "-"); r.Code != 64 || !strings.Contains(r.Stderr, name) && c.value != "2999-01-01" {

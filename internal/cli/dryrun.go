@@ -197,8 +197,10 @@ func (p cutoffPreview) sentence() string {
 		n   int64
 		why string
 	}{
-		{p.Window, "delivered so lately that a duplicate may yet come"}, {p.InFlight, "in flight"},
-		{p.NotTerminal, "not finished"}, {p.Dead, "dead, waiting for a person"},
+		{p.Window, "delivered so lately that a duplicate may yet come"},
+		{p.InFlight, "in flight"},
+		{p.NotTerminal, "not finished"},
+		{p.Dead, "dead, waiting for a person"},
 	} {
 		if part.n > 0 {
 			text += fmt.Sprintf(" Protected: %s %s.", humanize.Comma(part.n), part.why)
