@@ -125,7 +125,7 @@ func (r *run) turns(ctx context.Context) error {
 				return err
 			}
 			busy = true
-			if !p.ended() || r.more() {
+			if r.more() {
 				pause(ctx, r.pause(took))
 			}
 		}
@@ -152,9 +152,13 @@ func (r *run) stopAll(by StoppedBy) {
 	}
 }
 
+// pause is how long to rest after a batch, no longer than the run may last.
 func (r *run) pause(took time.Duration) time.Duration {
 	if r.o.Pause >= 0 {
-		return r.o.Pause
+		took = r.o.Pause
+	}
+	if r.o.MaxTime > 0 {
+		took = min(took, r.o.MaxTime-time.Since(r.began))
 	}
 	return took
 }
