@@ -158,6 +158,6 @@ var clocks = map[string]string{
 	"internal/pgstore/dialer.go":    "deadlines of the connection, which are instants to the net package",
 	"internal/pgstore/line.go":      "how long to wait for bytes, which is an instant to the net package",
 	"internal/pgstore/prepared.go":  "how old a plan is",
-	"internal/sweep/run.go":         "how long the run takes, against --max-time, and each batch",
+	"internal/sweep/run.go":         "how long the run takes, against --max-time, and how long a batch takes, by which the next one is sized",
 	"internal/telemetry/metrics.go": "how long ago the loop has turned",
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -77,17 +78,30 @@ UPDATE whctl.sweeps s
 SET states = $2, place_at = '0001-01-01 00:00:00+00', place_id = 0, finished_at = NULL
 WHERE s.id = $1`
 
+	// narrowSweepSQL leaves alone from now on what a run does not ask for; one that asks for it
+	// again widens the sweep.
+	narrowSweepSQL = `
+UPDATE whctl.sweeps s SET states = $2 WHERE s.id = $1`
+
 	holdSweepSQL = `
 UPDATE whctl.sweeps s SET held_by = $2, held_until = now() + $3::bigint * interval '1 microsecond' WHERE s.id = $1`
 
+	// ranSQL: only what went as far as the policy says was a sweep by its version.
 	ranSQL = `
 UPDATE whctl.retention_policies r
-SET swept_at = now(), runs = r.runs + 1, idle_runs = r.idle_runs + $3::boolean::int
+SET swept_at = CASE WHEN $4 THEN now() ELSE r.swept_at END, runs = r.runs + 1, idle_runs = r.idle_runs + $3::boolean::int
 WHERE r.policy = $1 AND r.version = $2`
 
+	// finishSweepSQL ends a sweep only where nothing is behind its place: another run may have
+	// widened it meanwhile.
 	finishSweepSQL = `
 UPDATE whctl.sweeps s
-SET finished_at = CASE WHEN $3 THEN coalesce(s.finished_at, now()) ELSE s.finished_at END, held_by = NULL, held_until = NULL
+SET finished_at = CASE WHEN $3 AND NOT EXISTS (
+      SELECT FROM unnest(s.states) AS t(state)
+      JOIN whctl.deliveries d ON d.state = t.state AND d.state > 0
+       AND d.finished_at < CASE WHEN t.state = 1 THEN least(s.cutoff, s.protect_from) ELSE s.cutoff END
+      WHERE (d.finished_at, d.id) > (s.place_at, s.place_id)) THEN coalesce(s.finished_at, now()) ELSE s.finished_at END,
+    held_by = NULL, held_until = NULL
 WHERE s.id = $1 AND (s.held_by = $2 OR $3)`
 
 	// quietlySQL: where the statistics are old the planner would rather read a whole table.
@@ -171,7 +185,7 @@ func (s *Store) beginSweep(ctx context.Context, tx *sqlx.Tx, r work.SweepRequest
 			return work.Sweep{}, err
 		}
 	}
-	_, err = tx.ExecContext(ctx, s.sql(ranSQL), r.Policy.Name, r.Policy.Version, idle)
+	_, err = tx.ExecContext(ctx, s.sql(ranSQL), r.Policy.Name, r.Policy.Version, idle, r.Reach.Age == r.Policy.Keep)
 	return sweep, err
 }
 
@@ -197,18 +211,24 @@ func (s *Store) carryOn(ctx context.Context, tx *sqlx.Tx, r work.SweepRequest, r
 	if r.Alone && row.Held.Bool && row.HeldBy.V != r.Owner {
 		return fmt.Errorf("%w: %s works at the sweep of policy %s with the cutoff %s", work.ErrBusy, row.HeldBy.V, r.Policy.Name, row.Cutoff.UTC().Format(time.RFC3339Nano))
 	}
-	known := make(map[int64]bool, len(row.States))
-	for _, code := range row.States {
-		known[code] = true
+	lacks := func(known, some []work.State) bool {
+		return slices.ContainsFunc(some, func(state work.State) bool { return !slices.Contains(known, state) })
 	}
-	for _, state := range sweep.States {
-		if !known[stateCodes[state]] {
-			sweep.Finished = false
-			_, err := tx.ExecContext(ctx, s.sql(widenSweepSQL), row.ID, statesArray(sweep.States))
-			return err
+	begun := make([]work.State, len(row.States))
+	for i, code := range row.States {
+		begun[i] = stateOf(int16(code)) //nolint:gosec // the column is a smallint[]
+	}
+	var err error
+	switch {
+	case lacks(begun, sweep.States):
+		sweep.Finished = false
+		if err = s.admit(ctx, tx, r, []any{row.Cutoff, row.Protect, statesArray(sweep.States), time.Time{}, 0}); err == nil {
+			_, err = tx.ExecContext(ctx, s.sql(widenSweepSQL), row.ID, statesArray(sweep.States))
 		}
+	case lacks(sweep.States, begun) && !sweep.Finished:
+		_, err = tx.ExecContext(ctx, s.sql(narrowSweepSQL), row.ID, statesArray(sweep.States))
 	}
-	return nil
+	return err
 }
 
 func (s *Store) newSweep(ctx context.Context, tx *sqlx.Tx, r work.SweepRequest, sweep *work.Sweep) error {
@@ -265,6 +285,9 @@ func (s *Store) admit(ctx context.Context, tx *sqlx.Tx, r work.SweepRequest, rea
 // EndSweep says that this run has left a sweep; done, that nothing is behind its place.
 func (s *Store) EndSweep(ctx context.Context, sweep work.Sweep, owner string, done bool) error {
 	err := s.repeat(ctx, func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, quietlySQL); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, s.sql(finishSweepSQL), sweep.ID, owner, done)
 		return err
 	})
