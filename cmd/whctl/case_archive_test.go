@@ -77,6 +77,27 @@ func TestArchivedRowsComeBack(t *testing.T) {
 	testbed.CheckWith(t, b.db, []checker.Option{checker.Without("discarded_without_audit", "cancelled_without_audit")})
 }
 
+// In a schema of another name all of it works alike, and the archive of one schema is no
+// archive of another.
+func TestAnArchiveOfAnotherSchema(t *testing.T) {
+	b := newBench(t)
+	dir := b.archived()
+	b.finished(5, "dead", "40 days", 2)
+	testbed.Exec(t, b.db, `CREATE SCHEMA other`)
+	testbed.Exec(t, b.db, `GRANT ALL ON SCHEMA other TO app`)
+	b.sweep()
+	file := archiveIn(t, dir)
+	b.must(0, "--schema", "other", "migrate", "up")
+	if r := b.must(3, "--schema", "other", "sweep", "archive", "verify", file); !strings.Contains(r.Stdout, "is it the right one?") {
+		t.Error(r.Stdout)
+	}
+	testbed.Exec(t, b.db, `INSERT INTO other.destinations (name, url) VALUES ('old', 'https://old.example.com/')`)
+	b.must(0, "--schema", "other", "sweep", "archive", "restore", file, "--reason", "moved", "--operator", "ana")
+	if n := testbed.QueryInt(t, b.db, `SELECT count(*) FROM other.deliveries d, other.audit_log l WHERE d.state = 2 AND l.operator = 'ana'`); n != 25 {
+		t.Errorf("%d, want 5 dead letters and 5 acts of ana", n)
+	}
+}
+
 // A batch that was written out and not committed is explained, and its rows are still
 // there; one that the ledger has and the archive has not is found out.
 func TestAnArchiveExplainsWhatItHolds(t *testing.T) {

@@ -301,6 +301,7 @@ func TestZeroAndLess(t *testing.T) {
 		{"--older-than", "-1d"},
 		{"--older-than", ""},
 		{"--before", "2999-01-01"},
+		{"--before", "0001-01-01"},
 		{"--before", "soon"},
 		{"--before", ""},
 		{"--max-time", "0s"},

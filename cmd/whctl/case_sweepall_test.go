@@ -107,6 +107,22 @@ func TestWhatOthersHoldIsLeftForTheNextSweep(t *testing.T) {
 	}
 }
 
+// A sweep to the same instant is a no-op that says so; unless something is left after all.
+func TestTheSameInstantAgain(t *testing.T) {
+	b := newBench(t)
+	b.finished(5, "delivered", "40 days", 1)
+	before := time.Now().UTC().Add(-30 * 24 * time.Hour).Format(time.RFC3339)
+	b.sweep("--before", before)
+	if s := b.sweep("--before", before); s.Deleted.Deliveries != 0 || s.AlreadyDone != 1 || s.StoppedBy != "drained" {
+		t.Errorf("again: %+v", s)
+	}
+	b.finished(3, "delivered", "41 days", 1) // as if they had been held the first time
+	if s := b.sweep("--before", before); s.Deleted.Deliveries != 3 {
+		t.Errorf("what was left: %+v", s)
+	}
+	b.must(0, "sweep", "verify")
+}
+
 // A policy for attempts leaves the last one of each, and what is dead; it begins where the
 // last sweep ended.
 func TestAttemptsGoBeforeTheirDelivery(t *testing.T) {
@@ -130,6 +146,9 @@ func TestAttemptsGoBeforeTheirDelivery(t *testing.T) {
 	}
 	if s := b.sweep(); s.Deleted.Attempts != 0 {
 		t.Errorf("again: %+v", s)
+	}
+	if p := b.preview(); p.Candidates != 0 || *p.Attempts != 0 {
+		t.Errorf("previewed afterwards: %+v", p)
 	}
 	b.must(0, "sweep", "verify")
 	if b.left() != 80 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -74,7 +75,6 @@ with --estimate, the numbers are the planner's, and say so.`,
 // cutoffPreview is what a cutoff would remove, with what the configuration says of it.
 type cutoffPreview struct {
 	work.Preview
-	keep  time.Duration // of the configured policy
 	batch int
 }
 
@@ -122,11 +122,10 @@ func (o dryRunOptions) preview(ctx context.Context, a *app, c *config.Config, s 
 	if err := sweep.Judge(p, known, true); err != nil {
 		return cutoffPreview{}, err
 	}
-	current := p.Keep
-	if last := lastSwept(known); !o.reach.byHand() && !last.SweptAt.IsZero() {
-		current = last.Keep
+	request := work.PreviewRequest{Policy: p, Reach: o.reach.of(p, c.DuplicateWindow()), Current: p.Keep, Exact: countedExactly}
+	if !o.reach.byHand() {
+		against(&request, lastSwept(known))
 	}
-	request := work.PreviewRequest{Policy: p, Reach: o.reach.of(p, c.DuplicateWindow()), Current: current, Exact: countedExactly}
 	if o.estimate {
 		request.Exact = 0
 	}
@@ -146,7 +145,16 @@ func (o dryRunOptions) preview(ctx context.Context, a *app, c *config.Config, s 
 	if o.batch > 0 {
 		batch = o.batch
 	}
-	return cutoffPreview{Preview: found, keep: p.Keep, batch: batch}, nil
+	return cutoffPreview{Preview: found, batch: batch}, nil
+}
+
+// against compares a preview with the version that a sweep last ran by, if one did.
+func against(r *work.PreviewRequest, last work.RetentionVersion) {
+	if last.SweptAt.IsZero() {
+		return
+	}
+	r.Current = last.Keep
+	r.CurrentStates = slices.DeleteFunc([]work.State{work.Delivered, work.Dead, work.Cancelled, work.Discarded}, func(s work.State) bool { return !last.Covers(s) })
 }
 
 // lastSwept is the version that a sweep last ran by.
@@ -170,7 +178,11 @@ func (p cutoffPreview) takes() time.Duration {
 	if p.PerSecond <= 0 {
 		return 0
 	}
-	return time.Duration(math.Min(2*float64(p.Removed())/p.PerSecond*float64(time.Second), math.MaxInt64/2))
+	rows := p.Removed()
+	if p.Target == work.TargetAttempts {
+		rows = p.Attempts
+	}
+	return time.Duration(math.Min(2*float64(rows)/p.PerSecond*float64(time.Second), math.MaxInt64/2))
 }
 
 // sentence is the preview in plain words.

@@ -47,7 +47,7 @@ func (r *reach) byHand() bool { return r.olderThan > 0 || !r.before.IsZero() }
 
 // of is how far back a sweep by p goes.
 func (r *reach) of(p work.Retention, window time.Duration) work.Reach {
-	reach := work.Reach{Age: r.olderThan, Before: r.before, Window: window, SpareDead: r.byHand() && len(r.policies) == 0}
+	reach := work.Reach{Age: r.olderThan, Before: r.before, Window: window, ByHand: r.byHand(), SpareDead: r.byHand() && len(r.policies) == 0}
 	if !r.byHand() {
 		reach.Age = p.Keep
 	}
@@ -139,8 +139,8 @@ func (i *instantFlag) Set(text string) error {
 	if err != nil {
 		return fmt.Errorf("%q is no instant (write 2026-11-01, which is midnight UTC, or with time and zone 2026-11-01T12:00:00Z)", text)
 	}
-	if t.Year() < 1 || t.Year() > 9999 {
-		return fmt.Errorf("%q: want years 1 to 9999", text)
+	if t.Year() < 1970 || t.Year() > 9999 { // year 1 is what programs write that know no time
+		return fmt.Errorf("%q: want years 1970 to 9999", text)
 	}
 	*i = instantFlag(t.UTC())
 	return nil

@@ -59,8 +59,9 @@ more than --max-lag, or a transaction holds its snapshot for more than --max-xmi
 time; when --stop-file exists, it ends. The summary says what ended it: drained, max_batches, max_time, max_lag,
 max_xmin_age, stop_file or signal.
 
-A policy that was changed must have its version raised (exit 78 otherwise). One that keeps for less time than the
-version that was swept by last must have been looked at since with whctl dry-run cutoff (exit 3 otherwise).`,
+A policy that was changed must have its version raised (exit 78 otherwise). One that keeps for less time,
+or is about more states, than the version that was swept by last must have been looked at since with whctl dry-run
+cutoff (exit 3 otherwise).`,
 		Example: `  whctl sweep --max-time 5m --quiet
   whctl sweep --policy delivered --older-than 90d --dry-run`,
 		Args: noArgs,
@@ -187,7 +188,7 @@ func (o *sweepOptions) verdict(ctx context.Context, sums []sweep.Summary) error 
 		if s.StoppedBy == sweep.Signal {
 			return context.Cause(ctx)
 		}
-		more = more || s.StoppedBy != sweep.Drained
+		more = more || s.StoppedBy != sweep.Drained && (s.Remaining == nil || *s.Remaining > 0)
 	}
 	if more && o.detailed {
 		return silent(exitMore)

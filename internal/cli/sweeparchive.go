@@ -68,6 +68,9 @@ type verifiedBatch struct {
 	ledger string // committed, rolled back or not asked
 }
 
+// ledgerMost bounds how many batches of one file are read of the ledger.
+const ledgerMost = 10_000_000
+
 const (
 	batchCommitted  = "committed"
 	batchRolledBack = "rolled back"
@@ -108,18 +111,32 @@ func runArchiveVerify(ctx context.Context, a *app, path string, offline bool) er
 	if err != nil {
 		return err
 	}
-	report, err := archive.Verify(path)
-	if err != nil {
+	var v verified
+	look := func() error {
+		report, err := archive.Verify(path)
+		v.Report = report
+		for _, b := range report.Batches {
+			v.batches = append(v.batches, verifiedBatch{Batch: b, ledger: batchNotAsked})
+		}
 		return err
 	}
-	v := verified{Report: report}
-	for _, b := range report.Batches {
-		v.batches = append(v.batches, verifiedBatch{Batch: b, ledger: batchNotAsked})
+	if offline {
+		err = look()
+	} else {
+		err = a.withStore(ctx, func(_ *config.Config, s *pgstore.Store) error {
+			// The ledger first: a batch that is committed meanwhile is in the file already.
+			rows, err := s.Ledger(ctx, pgstore.LedgerQuery{Archive: filepath.Base(path), Limit: ledgerMost})
+			if err == nil {
+				err = look()
+			}
+			if err != nil {
+				return err
+			}
+			return v.compare(ctx, s, rows)
+		})
 	}
-	if !offline {
-		if err := a.withStore(ctx, func(_ *config.Config, s *pgstore.Store) error { return v.compare(ctx, s, filepath.Base(path)) }); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	if err := a.showVerified(format, v); err != nil {
 		return err
@@ -131,10 +148,16 @@ func runArchiveVerify(ctx context.Context, a *app, path string, offline bool) er
 }
 
 // compare asks the ledger about each batch.
-func (v *verified) compare(ctx context.Context, s *pgstore.Store, file string) error {
-	rows, err := s.Ledger(ctx, pgstore.LedgerQuery{Archive: file, Limit: 10_000_000})
-	if err != nil {
-		return err
+func (v *verified) compare(ctx context.Context, s *pgstore.Store, rows []work.LedgerRow) error {
+	if len(rows) == 0 && len(v.batches) > 0 {
+		known, err := s.KnowsSweep(ctx, v.batches[0].Key)
+		if err != nil {
+			return err
+		}
+		if !known {
+			v.missing = append(v.missing, "the database knows nothing of this sweep: is it the right one?")
+			return nil
+		}
 	}
 	committed := make(map[string]work.LedgerRow, len(rows))
 	for _, r := range rows {
@@ -260,7 +283,7 @@ func runArchiveRestore(ctx context.Context, a *app, path string, o actor) error 
 	}
 	sum, gone := restoredJSON{File: path}, map[string]bool{}
 	err = a.withStore(ctx, func(_ *config.Config, s *pgstore.Store) error {
-		ledger, err := s.Ledger(ctx, pgstore.LedgerQuery{Archive: filepath.Base(path), Limit: 10_000_000})
+		ledger, err := s.Ledger(ctx, pgstore.LedgerQuery{Archive: filepath.Base(path), Limit: ledgerMost})
 		if err != nil {
 			return err
 		}
@@ -268,11 +291,12 @@ func runArchiveRestore(ctx context.Context, a *app, path string, o actor) error 
 		for _, r := range ledger {
 			committed[r.Key] = r.Archive.Offset
 		}
-		return archive.Read(path, func(b archive.Batch, rows []work.Archived) error {
+		err = archive.Read(path, func(b archive.Batch, rows []work.Archived) error {
 			if at, known := committed[b.Key]; len(ledger) > 0 && (!known || at != b.Offset) {
 				sum.RolledBack += len(rows)
 				return nil
 			}
+			delete(committed, b.Key)
 			done, err := s.Restore(ctx, rows, o.reason, o.operator)
 			for _, d := range done {
 				switch d.Result {
@@ -287,6 +311,10 @@ func runArchiveRestore(ctx context.Context, a *app, path string, o actor) error 
 			}
 			return err
 		})
+		if err == nil && len(committed) > 0 {
+			err = fmt.Errorf("%d batches that the ledger says are in the archive are not; see: whctl sweep archive verify FILE", len(committed))
+		}
+		return err
 	})
 	if !a.global.quiet || err != nil {
 		if printed := render.One(a.io.Out, format, restoredView(), sum); err == nil {

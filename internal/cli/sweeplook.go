@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -10,6 +11,7 @@ import (
 	"example.com/whctl/internal/config"
 	"example.com/whctl/internal/pgstore"
 	"example.com/whctl/internal/render"
+	"example.com/whctl/internal/sweep"
 	"example.com/whctl/internal/work"
 )
 
@@ -141,7 +143,7 @@ policy that keeps for less time has to be looked at with whctl dry-run cutoff be
 type policyDiff struct {
 	policy   work.Retention
 	last     work.RetentionVersion // Version 0: never swept by
-	previews bool                  // this version was looked at since
+	admitted bool                  // a sweep needs no further look
 	preview  work.Preview
 }
 
@@ -175,14 +177,14 @@ func runSweepDiff(ctx context.Context, a *app, r reach) error {
 				return err
 			}
 			d := policyDiff{policy: p, last: lastSwept(known)}
-			for _, v := range known {
-				d.previews = d.previews || v.Version == p.Version && v.PreviewedAt.After(d.last.SweptAt)
+			refused := sweep.Judge(p, known, false)
+			if errors.Is(refused, work.ErrConfig) {
+				return refused
 			}
-			current := p.Keep
-			if d.last.Version > 0 {
-				current = d.last.Keep
-			}
-			if d.preview, err = s.Preview(ctx, work.PreviewRequest{Policy: p, Reach: r.of(p, c.DuplicateWindow()), Current: current, Exact: countedExactly}); err != nil {
+			d.admitted = refused == nil
+			request := work.PreviewRequest{Policy: p, Reach: r.of(p, c.DuplicateWindow()), Current: p.Keep, Exact: countedExactly}
+			against(&request, d.last)
+			if d.preview, err = s.Preview(ctx, request); err != nil {
 				return err
 			}
 			diffs = append(diffs, d)
@@ -203,12 +205,12 @@ func diffView() render.View[policyDiff] {
 			{Header: "KEPT", Right: true, Value: func(d policyDiff) string { return ifKnown(d.last.Version > 0, config.FormatDuration(d.last.Keep)) }},
 			{Header: "CANDIDATES", Right: true, Value: func(d policyDiff) string { return strconv.FormatInt(d.preview.Candidates, 10) }},
 			{Header: "NEWLY EXPOSED", Right: true, Value: func(d policyDiff) string { return strconv.FormatInt(d.exposed(), 10) }},
-			{Header: "PREVIEWED", Value: func(d policyDiff) string { return strconv.FormatBool(d.previews) }},
+			{Header: "PREVIEWED", Value: func(d policyDiff) string { return strconv.FormatBool(d.admitted) }},
 		},
 		JSON: func(d policyDiff) any {
 			doc := diffJSON{
 				Policy: d.policy.Name, Version: d.policy.Version, Keep: render.Seconds(d.policy.Keep), Cutoff: render.Instant(d.preview.Cutoff),
-				Candidates: d.preview.Candidates, NewlyExposed: d.exposed(), Previewed: d.previews,
+				Candidates: d.preview.Candidates, NewlyExposed: d.exposed(), Previewed: d.admitted,
 			}
 			if d.last.Version > 0 {
 				keep := render.Seconds(d.last.Keep)

@@ -10,13 +10,14 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-// brakesSQL looks at replicas and at the oldest snapshot of any database, also of prepared transactions and of
-// replicas that send theirs. Who may not see the sessions of others sees them without times.
+// brakesSQL looks at replicas, and at the oldest transaction of any database that holds a snapshot, prepared ones
+// among them; not at vacuum, which holds none that matters. Who may not see the sessions of others sees them without times.
 const brakesSQL = `
 SELECT pg_has_role('pg_read_all_stats', 'USAGE') AS sees,
        coalesce((SELECT max(coalesce(r.replay_lag, '0')) FROM pg_stat_replication r), '0') AS lag,
        greatest(
-         (SELECT max(now() - a.xact_start) FROM pg_stat_activity a WHERE a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid()),
+         (SELECT max(now() - a.xact_start) FROM pg_stat_activity a WHERE a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid()
+            AND NOT EXISTS (SELECT FROM pg_stat_progress_vacuum v WHERE v.pid = a.pid)),
          (SELECT max(now() - x.prepared) FROM pg_prepared_xacts x), '0') AS xmin_age`
 
 // Brakes looks at what a gentle sweep waits for. A role that may not see other sessions

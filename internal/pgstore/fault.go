@@ -19,7 +19,7 @@ import (
 // fault gives an error of the driver its meaning, by wrapping the sentinel that the
 // floors above compare with. The order matters: a killed link has no SQLSTATE.
 func fault(err error) error {
-	if err == nil || errors.Is(err, work.ErrUnreachable) || errors.Is(err, work.ErrNotFound) {
+	if err == nil || errors.Is(err, work.ErrUnreachable) || errors.Is(err, work.ErrNotFound) || errors.Is(err, work.ErrArchive) {
 		return err
 	}
 	var server *pq.Error

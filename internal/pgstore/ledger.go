@@ -132,6 +132,21 @@ func (s *Store) Ledger(ctx context.Context, q LedgerQuery) ([]work.LedgerRow, er
 	return out, nil
 }
 
+const knowsSweepSQL = `
+SELECT EXISTS (SELECT FROM whctl.sweeps s WHERE starts_with($1, s.policy || '/' || s.version || '/'))`
+
+// KnowsSweep says that a batch key belongs to a policy and version that was swept by here.
+func (s *Store) KnowsSweep(ctx context.Context, batchKey string) (bool, error) {
+	var known bool
+	err := s.read(ctx, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &known, s.sql(knowsSweepSQL), batchKey)
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for the sweep of batch %s: %w", batchKey, err)
+	}
+	return known, nil
+}
+
 // LedgerTotals is what all batches together removed.
 type LedgerTotals struct {
 	Batches    int64 `db:"batches"`

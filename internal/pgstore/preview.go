@@ -23,11 +23,13 @@ const (
 	// removed some. example stands for the destination's name where that is gone.
 	previewSQL = `
 SELECT d.state, d.destination_id, min(x.name) AS name, count(*) AS candidates, min(d.finished_at) AS oldest, max(d.finished_at) AS newest,
-       sum(CASE WHEN d.generation = 1 AND d.attempts <= 1 THEN d.attempts
+       sum(CASE WHEN d.state = 1 AND d.finished_at >= $4 THEN 0
+                WHEN d.generation = 1 AND d.attempts <= 1 THEN d.attempts
                 ELSE (SELECT count(*) FROM whctl.attempts a WHERE a.delivery_id = d.id) END)::bigint AS attempts,
        count(*) FILTER (WHERE d.state = 1 AND d.finished_at >= $4) AS protected, min(d.id) AS example
 FROM ` + finished + `
 LEFT JOIN whctl.destinations x ON x.id = d.destination_id
+WHERE d.finished_at >= $5 AND (NOT $6::boolean OR d.attempts > 1 OR d.generation > 1)
 GROUP BY d.state, d.destination_id
 ORDER BY d.state, d.destination_id
 LIMIT 1000000`
@@ -38,7 +40,7 @@ SELECT coalesce(sum((SELECT greatest(count(*) FILTER (WHERE a.finished_at < $1 A
                        SELECT FROM whctl.attempts b WHERE b.delivery_id = a.delivery_id AND (b.generation, b.attempt) > (a.generation, a.attempt))), 0)
                      FROM whctl.attempts a WHERE a.delivery_id = d.id)), 0)::bigint
 FROM ` + finished + `
-WHERE d.attempts > 1 OR d.generation > 1`
+WHERE d.finished_at >= $4 AND (d.attempts > 1 OR d.generation > 1)`
 
 	exampleNamesSQL = `
 SELECT e.id, e.destination FROM whctl.envelopes e WHERE e.id = ANY ($1) ORDER BY e.id LIMIT 1000000`
@@ -107,6 +109,9 @@ func (s *Store) Preview(ctx context.Context, r work.PreviewRequest) (work.Previe
 	if err != nil && ctx.Err() == nil && errors.Is(err, work.ErrContended) && r.Exact > 0 {
 		err = look(false) // counting took longer than a statement may
 	}
+	if errors.Is(err, work.ErrUsage) {
+		return work.Preview{}, err
+	}
 	if err != nil {
 		return work.Preview{}, fmt.Errorf("look at what policy %s would remove: %w", r.Policy.Name, err)
 	}
@@ -133,6 +138,9 @@ func (s *Store) preview(ctx context.Context, tx *sqlx.Tx, r work.PreviewRequest,
 	}
 	p.AsOf, p.Cutoff = at.AsOf, at.Cutoff
 	r.Policy.States = r.Reach.States(r.Policy)
+	if r.CurrentStates == nil {
+		r.CurrentStates = r.Policy.States
+	}
 	if r.Policy.Target == work.TargetAttempts {
 		at.Protect = at.Cutoff
 	}
@@ -156,8 +164,12 @@ func (s *Store) preview(ctx context.Context, tx *sqlx.Tx, r work.PreviewRequest,
 }
 
 func (s *Store) counted(ctx context.Context, tx *sqlx.Tx, r work.PreviewRequest, p *work.Preview, protect time.Time) error {
+	var place time.Time // a sweep of attempts begins behind what an earlier one has done
+	if err := tx.GetContext(ctx, &place, s.sql(placeSQL), r.Policy.Name, r.Policy.Target); err != nil {
+		return err
+	}
 	var rows []previewRow
-	if err := tx.SelectContext(ctx, &rows, s.sql(previewSQL), p.Cutoff, p.Cutoff, statesArray(r.Policy.States), protect); err != nil {
+	if err := tx.SelectContext(ctx, &rows, s.sql(previewSQL), p.Cutoff, p.Cutoff, statesArray(r.Policy.States), protect, place, r.Policy.Target == work.TargetAttempts); err != nil {
 		return err
 	}
 	if err := s.nameExamples(ctx, tx, rows); err != nil {
@@ -165,7 +177,7 @@ func (s *Store) counted(ctx context.Context, tx *sqlx.Tx, r work.PreviewRequest,
 	}
 	addRows(p, rows)
 	if r.Policy.Target == work.TargetAttempts {
-		if err := tx.GetContext(ctx, &p.Attempts, s.sql(previewAttemptsSQL), p.Cutoff, p.Cutoff, statesArray(r.Policy.States)); err != nil {
+		if err := tx.GetContext(ctx, &p.Attempts, s.sql(previewAttemptsSQL), p.Cutoff, p.Cutoff, statesArray(r.Policy.States), place); err != nil {
 			return err
 		}
 	}
@@ -178,7 +190,7 @@ func (s *Store) counted(ctx context.Context, tx *sqlx.Tx, r work.PreviewRequest,
 		}
 	}
 	current := p.AsOf.Add(-r.Current)
-	return tx.GetContext(ctx, &p.CurrentCandidates, s.sql(countFinishedSQL), current, current, statesArray(r.Policy.States))
+	return tx.GetContext(ctx, &p.CurrentCandidates, s.sql(countFinishedSQL), current, current, statesArray(r.CurrentStates))
 }
 
 // addRows adds the counts up, the destinations with most first.
@@ -267,7 +279,7 @@ func (s *Store) guessed(ctx context.Context, tx *sqlx.Tx, r work.PreviewRequest,
 		}
 		p.Window = max(0, estimate[work.Delivered]-before[work.Delivered])
 	}
-	current, err := s.estimated(ctx, tx, r.Policy.States, p.AsOf.Add(-r.Current))
+	current, err := s.estimated(ctx, tx, r.CurrentStates, p.AsOf.Add(-r.Current))
 	if err != nil {
 		return err
 	}

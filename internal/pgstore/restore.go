@@ -108,7 +108,7 @@ func (s *Store) Restore(ctx context.Context, rows []work.Archived, reason, opera
 	}
 	err = s.certain(ctx, func(tx *sqlx.Tx) error {
 		found = nil
-		if _, err := tx.ExecContext(ctx, restoringSQL, operator); err != nil {
+		if _, err := tx.ExecContext(ctx, s.sql(restoringSQL), operator); err != nil {
 			return err
 		}
 		return tx.SelectContext(ctx, &found, s.sql(restoreSQL), deliveries, attempts, reason)

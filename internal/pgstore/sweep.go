@@ -57,7 +57,7 @@ SELECT now() AS as_of, CASE WHEN $1::bigint = 0 THEN $2::timestamptz ELSE now() 
 	// placeSQL is where a sweep begins: one of attempts, behind what an earlier one has done.
 	placeSQL = `
 SELECT coalesce(max(s.cutoff), '0001-01-01 00:00:00+00') FROM whctl.sweeps s
-WHERE s.policy = $1 AND s.target = 'attempts' AND s.finished_at IS NOT NULL AND $2::text = 'attempts'`
+WHERE s.policy = $1 AND s.target = 'attempts' AND s.finished_at IS NOT NULL AND s.skipped = 0 AND $2::text = 'attempts'`
 
 	anyLeftSQL = `
 SELECT EXISTS (SELECT FROM ` + finished + ` WHERE (d.finished_at, d.id) > ($4, $5))`
@@ -72,11 +72,16 @@ INSERT INTO whctl.sweeps AS s (policy, version, cutoff, protect_from, target, st
 VALUES ($1, $2, $3, $4, $5, $6, nullif($7::bigint, 0), $8, 0)
 RETURNING s.id`
 
-	// widenSweepSQL begins a sweep again that was made with fewer states; its batches stay.
-	widenSweepSQL = `
+	// reopenSweepSQL begins a sweep again that was made with fewer states, or that has
+	// something left after all; its batches stay.
+	reopenSweepSQL = `
 UPDATE whctl.sweeps s
-SET states = $2, place_at = '0001-01-01 00:00:00+00', place_id = 0, finished_at = NULL
+SET states = $2, protect_from = $3, place_at = '0001-01-01 00:00:00+00', place_id = 0, finished_at = NULL
 WHERE s.id = $1`
+
+	// protectSweepSQL: what the window reaches back to by now is left alone as well.
+	protectSweepSQL = `
+UPDATE whctl.sweeps s SET protect_from = $2 WHERE s.id = $1`
 
 	// narrowSweepSQL leaves alone from now on what a run does not ask for; one that asks for it
 	// again widens the sweep.
@@ -150,6 +155,9 @@ func (s *Store) BeginSweep(ctx context.Context, r work.SweepRequest) (work.Sweep
 		sweep, err = s.beginSweep(ctx, tx, r)
 		return err
 	})
+	if errors.Is(err, work.ErrUsage) {
+		return work.Sweep{}, err
+	}
 	if err != nil {
 		return work.Sweep{}, fmt.Errorf("begin a sweep by policy %s: %w", r.Policy.Name, err)
 	}
@@ -185,7 +193,7 @@ func (s *Store) beginSweep(ctx context.Context, tx *sqlx.Tx, r work.SweepRequest
 			return work.Sweep{}, err
 		}
 	}
-	_, err = tx.ExecContext(ctx, s.sql(ranSQL), r.Policy.Name, r.Policy.Version, idle, r.Reach.Age == r.Policy.Keep)
+	_, err = tx.ExecContext(ctx, s.sql(ranSQL), r.Policy.Name, r.Policy.Version, idle, !r.Reach.ByHand)
 	return sweep, err
 }
 
@@ -218,16 +226,38 @@ func (s *Store) carryOn(ctx context.Context, tx *sqlx.Tx, r work.SweepRequest, r
 	for i, code := range row.States {
 		begun[i] = stateOf(int16(code)) //nolint:gosec // the column is a smallint[]
 	}
-	var err error
-	switch {
-	case lacks(begun, sweep.States):
-		sweep.Finished = false
-		if err = s.admit(ctx, tx, r, []any{row.Cutoff, row.Protect, statesArray(sweep.States), time.Time{}, 0}); err == nil {
-			_, err = tx.ExecContext(ctx, s.sql(widenSweepSQL), row.ID, statesArray(sweep.States))
-		}
-	case lacks(sweep.States, begun) && !sweep.Finished:
-		_, err = tx.ExecContext(ctx, s.sql(narrowSweepSQL), row.ID, statesArray(sweep.States))
+	protect := row.AsOf.Add(-r.Reach.Window)
+	if sweep.Target == work.TargetAttempts {
+		protect = row.Cutoff
 	}
+	all := []any{row.Cutoff, protect, statesArray(sweep.States), time.Time{}, 0}
+	again := lacks(begun, sweep.States)
+	if sweep.Finished && !again && sweep.Target == work.TargetDeliveries {
+		if err := tx.GetContext(ctx, &again, s.sql(anyLeftSQL), all...); err != nil {
+			return err
+		}
+	}
+	if again {
+		sweep.Finished, sweep.Protect = false, protect
+		if err := s.admit(ctx, tx, r, all); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, s.sql(reopenSweepSQL), row.ID, statesArray(sweep.States), protect)
+		return err
+	}
+	if sweep.Finished {
+		return nil
+	}
+	if protect.Before(row.Protect) {
+		sweep.Protect = protect
+		if _, err := tx.ExecContext(ctx, s.sql(protectSweepSQL), row.ID, protect); err != nil {
+			return err
+		}
+	}
+	if !lacks(sweep.States, begun) {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, s.sql(narrowSweepSQL), row.ID, statesArray(sweep.States))
 	return err
 }
 

@@ -161,8 +161,9 @@ func TestSweepByHandIsNoSweepOfTheVersion(t *testing.T) {
 		}
 		return !versions[0].SweptAt.IsZero()
 	}
-	begin(t, s, sweepRequest(p, work.Reach{Age: 400 * day}))
-	begin(t, s, sweepRequest(p, work.Reach{Before: time.Now().Add(-400 * day)}))
+	begin(t, s, sweepRequest(p, work.Reach{Age: 400 * day, ByHand: true}))
+	begin(t, s, sweepRequest(p, work.Reach{Before: time.Now().Add(-400 * day), ByHand: true}))
+	begin(t, s, sweepRequest(p, work.Reach{Age: p.Keep, ByHand: true, SpareDead: true}))
 	if swept() {
 		t.Error("a sweep by hand counts as one by the policy")
 	}

@@ -165,7 +165,7 @@ func (s *Store) archive(ctx context.Context, tx *sqlx.Tx, r work.SweepBatch, key
 	}
 	mark, err := r.Archive(key, rows)
 	if err != nil {
-		return work.ArchiveMark{}, fmt.Errorf("archive batch %s: %w", key, err)
+		return work.ArchiveMark{}, fmt.Errorf("%w: %w", work.ErrArchive, err) // not the database, whatever it looks like
 	}
 	return mark, nil
 }

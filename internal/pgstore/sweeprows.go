@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -60,6 +61,9 @@ func (s *Store) archived(ctx context.Context, tx *sqlx.Tx, ids []int64) ([]work.
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
+	}
+	if len(out) != len(ids) {
+		return nil, fmt.Errorf("%d of %d deliveries have no envelope, so that they cannot be archived; see: whctl sweep verify", len(ids)-len(out), len(ids))
 	}
 	return out, s.archivedAttempts(ctx, tx, ids, out, place)
 }

@@ -45,7 +45,7 @@ type run struct {
 	store   Store
 	o       Options
 	began   time.Time
-	batches int
+	batches int // that looked at something, whether it went or not
 	passes  []*pass
 }
 
@@ -96,7 +96,10 @@ func (r *run) expect(ctx context.Context) {
 	}
 	var sum int64
 	for _, p := range r.passes {
-		if rest, err := r.store.Rest(ctx, p.sweep, countMost); err == nil && !p.ended() {
+		if p.ended() {
+			continue
+		}
+		if rest, err := r.store.Rest(ctx, p.sweep, countMost); err == nil {
 			sum += rest.Remaining
 		}
 	}
@@ -112,7 +115,7 @@ func (r *run) turns(ctx context.Context) error {
 			if p.ended() {
 				continue
 			}
-			if by, err := r.stop(ctx, busy || r.batches > 0); err != nil || by != "" {
+			if by, err := r.stop(ctx); err != nil || by != "" {
 				r.stopAll(by)
 				return err
 			}
@@ -165,8 +168,12 @@ func (r *run) pause(took time.Duration) time.Duration {
 
 // stop says what ends the run before its next batch, "" for nothing. A brake is waited
 // for until the time is over.
-func (r *run) stop(ctx context.Context, begun bool) (StoppedBy, error) {
+func (r *run) stop(ctx context.Context) (StoppedBy, error) {
 	braked, said := StoppedBy(""), false
+	limit := r.o.MaxTime
+	if limit == 0 {
+		limit = brakedMost
+	}
 	for {
 		switch stopped, err := r.asked(); {
 		case err != nil:
@@ -177,10 +184,9 @@ func (r *run) stop(ctx context.Context, begun bool) (StoppedBy, error) {
 			return StopFile, nil
 		case r.o.MaxBatches > 0 && r.batches >= r.o.MaxBatches:
 			return MaxBatches, nil
-		case r.o.MaxTime > 0 && (begun || braked != "") && time.Since(r.began) >= r.o.MaxTime:
-			if braked != "" {
-				return braked, nil
-			}
+		case braked != "" && time.Since(r.began) >= limit:
+			return braked, nil
+		case r.o.MaxTime > 0 && r.batches > 0 && time.Since(r.began) >= r.o.MaxTime:
 			return MaxTime, nil
 		}
 		by, why, err := r.braked(ctx)
@@ -195,8 +201,12 @@ func (r *run) stop(ctx context.Context, begun bool) (StoppedBy, error) {
 	}
 }
 
-// brakeEvery is how often a brake that is on is looked at again.
-const brakeEvery = time.Second
+const (
+	// brakeEvery is how often a brake that is on is looked at again.
+	brakeEvery = time.Second
+	// brakedMost is how long a run without a bound of its time waits for brakes.
+	brakedMost = 10 * time.Minute
+)
 
 func (r *run) asked() (bool, error) {
 	if r.o.Stopped == nil {
@@ -226,7 +236,7 @@ func (r *run) braked(ctx context.Context) (StoppedBy, string, error) {
 
 // batch makes one batch; one that was in the way of others is tried again, smaller.
 func (p *pass) batch(ctx context.Context, r *run) (time.Duration, error) {
-	request := work.SweepBatch{Sweep: p.sweep, Owner: r.o.Owner, Hold: holdFor + max(r.o.Pause, 0)}
+	request := work.SweepBatch{Sweep: p.sweep, Owner: r.o.Owner, Hold: holdFor + max(r.o.Pause, 0)*time.Duration(len(r.passes))}
 	if p.archive != nil {
 		request.Archive = p.archive.Append
 	}
@@ -261,9 +271,11 @@ func (p *pass) openArchive(r *run) error {
 }
 
 func (p *pass) count(r *run, s work.Swept, took time.Duration) {
+	if s.Looked > 0 {
+		r.batches++
+	}
 	if s.Key != "" {
 		p.sum.Batches++
-		r.batches++
 	}
 	p.sum.Deliveries += s.Deliveries
 	p.sum.Attempts += s.Attempts
@@ -290,7 +302,7 @@ func (p *pass) leave(ctx context.Context, r *run) error {
 	if p.sweep.ID != 0 {
 		ended := r.store.EndSweep(ctx, p.sweep, r.o.Owner, p.sum.StoppedBy == Drained)
 		if p.sum.StoppedBy == Failed {
-			return err // what failed is said; others may go on when the hold runs out
+			return err // what failed is said
 		}
 		err = errors.Join(err, ended)
 	}

@@ -46,6 +46,7 @@ func TestJudge(t *testing.T) {
 		"shorter, beside what never swept":  {shorter, []work.RetentionVersion{record(old, noon, time.Time{})}, false, nil},
 		"longer":                            {longer, []work.RetentionVersion{swept}, false, nil},
 		"back to less, swept by before":     {old, []work.RetentionVersion{swept, record(longer, time.Time{}, noon.Add(time.Hour))}, false, work.ErrRefused},
+		"more states":                       {func() work.Retention { p := longer; p.States = []work.State{work.Delivered, work.Dead}; return p }(), []work.RetentionVersion{swept}, false, work.ErrRefused},
 		"another batch is no other meaning": {func() work.Retention { p := old; p.Batch, p.MaxRows = 5, 7; return p }(), []work.RetentionVersion{swept}, false, nil},
 	} {
 		if err := sweep.Judge(c.policy, c.known, c.byHand); !errors.Is(err, c.want) || c.want == nil && err != nil {
@@ -76,6 +77,7 @@ type store struct {
 	takes  time.Duration // a batch
 	brakes func() work.Brakes
 	fails  func(limit int) error
+	keeps  bool // nothing goes, as where each delivery has one attempt
 	begun  error
 	turns  []string // the policies in the order of their batches
 	sizes  []int
@@ -110,6 +112,9 @@ func (s *store) SweepBatch(ctx context.Context, r work.SweepBatch) (work.Swept, 
 		}
 	}
 	s.turns = append(s.turns, r.Sweep.Policy)
+	if s.keeps {
+		return work.Swept{Looked: int64(r.Limit)}, nil
+	}
 	n := min(r.Limit, s.left[r.Sweep.Policy])
 	s.left[r.Sweep.Policy] -= n
 	return work.Swept{Key: "key", Looked: int64(n), Deliveries: int64(n), Last: n < r.Limit}, nil
@@ -195,6 +200,28 @@ func TestBounds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Bounds hold also where batches remove nothing.
+func TestBoundsOfASweepThatRemovesNothing(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := &store{left: map[string]int{"a": 1}, takes: 10 * time.Millisecond, keeps: true}
+		o := s.options("a")
+		o.MaxTime = 50 * time.Millisecond
+		if sums, err := sweep.Run(t.Context(), s, o); err != nil || sums[0].StoppedBy != sweep.MaxTime || sums[0].Batches != 0 || len(s.turns) != 3 {
+			t.Errorf("%+v, %v, %d turns", sums, err, len(s.turns))
+		}
+		o.MaxTime, o.MaxBatches = 0, 4
+		s.turns = nil
+		if sums, err := sweep.Run(t.Context(), s, o); err != nil || sums[0].StoppedBy != sweep.MaxBatches || len(s.turns) != 4 {
+			t.Errorf("%+v, %v, %d turns", sums, err, len(s.turns))
+		}
+		o.MaxLag = time.Second
+		s.brakes = func() work.Brakes { return work.Brakes{Lag: time.Hour} }
+		if sums, err := sweep.Run(t.Context(), s, o); err != nil || sums[0].StoppedBy != sweep.Lag {
+			t.Errorf("%+v, %v", sums, err)
+		}
+	})
 }
 
 func TestASignalEndsTheRest(t *testing.T) {

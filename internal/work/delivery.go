@@ -20,6 +20,7 @@ var (
 	ErrData        = errors.New("refused by the database")   // the content of a row, not the way it was written
 	ErrContended   = errors.New("a statement was given up")  // cancelled on the server, or in the way of others
 	ErrBusy        = errors.New("another run is at it")      // and this one was not to work beside it
+	ErrArchive     = errors.New("the archive fails")         // nothing of the batch was removed
 	ErrNoWorker    = errors.New("the worker is not known")   // it was silent for too long, and its shares were given away
 )
 

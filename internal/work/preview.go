@@ -7,7 +7,8 @@ type PreviewRequest struct {
 	Policy Retention
 	Reach  Reach
 	// Current is what the policy keeps until now; what that would remove is counted beside.
-	Current time.Duration
+	Current       time.Duration
+	CurrentStates []State // that it is about until now; nil: the policy's
 	// Exact is up to how many candidates they are counted one by one; above, and where that takes
 	// too long, the planner's estimate is told.
 	Exact int64

@@ -56,6 +56,9 @@ type RetentionVersion struct {
 	SweptAt     time.Time // when a sweep by it last ran; zero: never
 }
 
+// Covers says that the version is about deliveries in state s.
+func (v RetentionVersion) Covers(s State) bool { return strings.Contains(v.Definition, string(s)) }
+
 // Reach is what a sweep is asked to remove: what is older than Age, or finished before
 // Before. One of the two is zero.
 type Reach struct {
@@ -64,6 +67,8 @@ type Reach struct {
 	// Window is how long after its delivery a duplicate may come: what was delivered within
 	// it is left alone.
 	Window time.Duration
+	// ByHand says that the age or instant is not the policy's own.
+	ByHand bool
 	// SpareDead leaves dead letters alone, whatever the policy says.
 	SpareDead bool
 }

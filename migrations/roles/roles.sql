@@ -53,7 +53,7 @@ GRANT SELECT, INSERT, UPDATE ON whctl.sweeps TO whctl_sweeper;
 GRANT SELECT, INSERT ON whctl.sweep_batches TO whctl_sweeper;
 GRANT SELECT, INSERT, UPDATE (previewed_at, swept_at, runs, idle_runs) ON whctl.retention_policies TO whctl_sweeper;
 GRANT USAGE ON SEQUENCE whctl.sweeps_id_seq TO whctl_sweeper;
--- Whoever looks may say that a policy was looked at.
+-- An operator's look at what a policy would remove counts.
 GRANT SELECT ON whctl.sweeps, whctl.sweep_batches, whctl.retention_policies TO whctl_reader, whctl_operator;
 GRANT INSERT (policy, version, definition, keep_us, previewed_at), UPDATE (previewed_at) ON whctl.retention_policies TO whctl_operator;
 
