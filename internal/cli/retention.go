@@ -12,10 +12,6 @@ import (
 	"example.com/whctl/internal/work"
 )
 
-// finishedPolicy is the policy of an age given by hand where none is configured: what is
-// finished for good.
-const finishedPolicy = "finished"
-
 // reach is which policies a command is about, and how far back they go: as configured, or
 // as given by hand.
 type reach struct {
@@ -71,7 +67,7 @@ func (r *reach) selected(c *config.Config) ([]work.Retention, error) {
 	}
 	if len(out) == 0 && r.byHand() {
 		return []work.Retention{{
-			Name: finishedPolicy, Version: 1, Target: work.TargetDeliveries, Keep: config.DefaultKeep, Batch: config.DefaultBatch,
+			Name: config.FinishedPolicy, Version: 1, Target: work.TargetDeliveries, Keep: config.DefaultKeep, Batch: config.DefaultBatch,
 			States: []work.State{work.Delivered, work.Cancelled, work.Discarded},
 		}}, nil
 	}

@@ -49,8 +49,8 @@ sweep begins, from the database's clock; a sweep that was stopped is carried on 
 may work at the same time, and share the batches. A day is 24 hours, whatever the zone.
 
 Only states that the policy names go; what is scheduled or leased never does. With --older-than or --before, and
-without --policy, what is dead stays as well; where no policy is configured, delivered, cancelled and discarded deliveries
-go. What was delivered so lately that a duplicate of it may yet come (retention.redrive_window and the longest
+without --policy, what is dead stays as well; where no policy is for them, delivered, cancelled and discarded deliveries
+go, under the name finished. What was delivered so lately that a duplicate of it may yet come (retention.redrive_window and the longest
 retries) is left alone in any case, and so is what another transaction holds at that moment.
 
 Without --max-batches and --max-time a run ends after 10m. After each batch it rests as long as the batch took, or

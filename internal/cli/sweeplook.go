@@ -53,6 +53,9 @@ func runSweepHistory(ctx context.Context, a *app, q pgstore.LedgerQuery) error {
 		if err != nil {
 			return err
 		}
+		if len(rows) == 0 && a.io.ErrTTY && !a.global.quiet {
+			a.warn("the ledger has no batch: nothing was removed yet")
+		}
 		return ledgerView().Write(a.io.Out, format, rows)
 	})
 }

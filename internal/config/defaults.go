@@ -7,7 +7,10 @@ import (
 	"example.com/whctl/internal/policy"
 )
 
-// Defaults that are not a policy's.
+// FinishedPolicy is the name under which an age given by hand sweeps where no policy is for
+// deliveries that are finished for good. No policy of a configuration may have it.
+const FinishedPolicy = "finished"
+
 // DefaultBatch and DefaultKeep are those of a sweep without a policy: deliveries in a
 // transaction, and how long what is finished is kept.
 const (
@@ -15,6 +18,7 @@ const (
 	DefaultKeep  = 30 * 24 * time.Hour
 )
 
+// Defaults that are not a policy's.
 const (
 	defaultStatementTimeout = 30 * time.Second
 	defaultPayloadMax       = 256 << 10 // bytes; whctl.enqueue has the same

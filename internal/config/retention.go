@@ -51,6 +51,8 @@ func (l *loader) retentionPolicy(m *layer, name string) RetentionPolicy {
 	}
 	states := len(m.textsOf(at("states"))) > 0
 	switch {
+	case name == FinishedPolicy:
+		l.problems.add(l.place(m, group), group, "is the name of what sweeps by an age given by hand (choose another)")
 	case p.Target == TargetDeliveries && !states:
 		l.problems.add(l.place(m, group), at("states"), "is missing (a sweep removes only the states that it names)")
 	case p.Target == TargetAttempts && p.ArchiveDir != "":

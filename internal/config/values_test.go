@@ -35,6 +35,7 @@ func TestRetention(t *testing.T) {
 		{"nothing said", "retention:\n  a: {}", []string{"retention.a.keep: is missing", "retention.a.states: is missing (a sweep removes only the states that it names)", "retention.a.version: is missing"}},
 		{"no states", "retention:\n  a: {version: 1, keep: 9d, states: []}", []string{"retention.a.states: is missing"}},
 		{"states of attempts", "retention:\n  a: {version: 1, keep: 9d, target: attempts, states: [dead]}", []string{"retention.a.states: has no use with target: attempts (take it out)"}},
+		{"a name that is taken", "retention:\n  finished: {version: 1, keep: 9d, states: [dead]}", []string{"retention.finished: is the name of what sweeps by an age given by hand (choose another)"}},
 		{"live states", "retention:\n  a: {version: 1, keep: 9d, states: [scheduled]}", []string{`"scheduled" is no state that a sweep may remove (want delivered, cancelled, discarded or dead)`}},
 		{
 			"bounds", "retention:\n  a:\n    version: 0\n    keep: 0d\n    states: [dead]\n    batch: 999999999\n    max_rows: 0\n    max_fraction: 1.5\n    target: rows\n    archive: {dir: here}",
