@@ -143,7 +143,7 @@ func runSweep(ctx context.Context, a *app, o sweepOptions) error {
 		var progress *console.Progress
 		defer func() { progress.Done() }()
 		run := sweep.Options{
-			Owner: owner, Policies: policies, ByHand: o.reach.byHand(),
+			Owner: owner, Policies: policies,
 			Reach:      func(p work.Retention) work.Reach { return o.reach.of(p, c.DuplicateWindow()) },
 			MaxBatches: o.maxBatches, MaxTime: o.maxTime, Batch: o.batch, Pause: o.pause, Alone: o.noOverlap,
 			MaxLag: o.maxLag, MaxXminAge: o.maxXminAge, Stopped: o.stopped, Archive: openArchive(c), Log: log,

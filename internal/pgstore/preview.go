@@ -125,24 +125,14 @@ func (s *Store) preview(ctx context.Context, tx *sqlx.Tx, r work.PreviewRequest,
 	if _, err := tx.ExecContext(ctx, quietlySQL); err != nil {
 		return p, err
 	}
-	var at struct {
-		AsOf    time.Time `db:"as_of"`
-		Cutoff  time.Time `db:"cutoff"`
-		Protect time.Time `db:"protect_from"`
-	}
-	if err := tx.GetContext(ctx, &at, instantsSQL, r.Reach.Age.Microseconds(), r.Reach.Before, r.Reach.Window.Microseconds()); err != nil {
+	at, err := readInstants(ctx, tx, r.Policy.Target, r.Reach)
+	if err != nil {
 		return p, err
-	}
-	if at.Cutoff.After(at.AsOf) {
-		return p, errFuture(at.Cutoff)
 	}
 	p.AsOf, p.Cutoff = at.AsOf, at.Cutoff
 	r.Policy.States = r.Reach.States(r.Policy)
 	if r.CurrentStates == nil {
 		r.CurrentStates = r.Policy.States
-	}
-	if r.Policy.Target == work.TargetAttempts {
-		at.Protect = at.Cutoff
 	}
 	estimate, err := s.estimated(ctx, tx, r.Policy.States, at.Cutoff)
 	if err != nil {

@@ -79,14 +79,10 @@ UPDATE whctl.sweeps s
 SET states = $2, protect_from = $3, place_at = '0001-01-01 00:00:00+00', place_id = 0, finished_at = NULL
 WHERE s.id = $1`
 
-	// protectSweepSQL: what the window reaches back to by now is left alone as well.
-	protectSweepSQL = `
-UPDATE whctl.sweeps s SET protect_from = $2 WHERE s.id = $1`
-
-	// narrowSweepSQL leaves alone from now on what a run does not ask for; one that asks for it
-	// again widens the sweep.
+	// narrowSweepSQL leaves alone from now on what a run does not ask for, and what the window
+	// reaches back to by now. A run that asks for more states again widens the sweep.
 	narrowSweepSQL = `
-UPDATE whctl.sweeps s SET states = $2 WHERE s.id = $1`
+UPDATE whctl.sweeps s SET states = $2, protect_from = $3 WHERE s.id = $1`
 
 	holdSweepSQL = `
 UPDATE whctl.sweeps s SET held_by = $2, held_until = now() + $3::bigint * interval '1 microsecond' WHERE s.id = $1`
@@ -250,34 +246,17 @@ func (s *Store) carryOn(ctx context.Context, tx *sqlx.Tx, r work.SweepRequest, r
 	}
 	if protect.Before(row.Protect) {
 		sweep.Protect = protect
-		if _, err := tx.ExecContext(ctx, s.sql(protectSweepSQL), row.ID, protect); err != nil {
-			return err
-		}
 	}
-	if !lacks(sweep.States, begun) {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, s.sql(narrowSweepSQL), row.ID, statesArray(sweep.States))
+	_, err := tx.ExecContext(ctx, s.sql(narrowSweepSQL), row.ID, statesArray(sweep.States), sweep.Protect)
 	return err
 }
 
 func (s *Store) newSweep(ctx context.Context, tx *sqlx.Tx, r work.SweepRequest, sweep *work.Sweep) error {
-	var at struct {
-		AsOf    time.Time `db:"as_of"`
-		Cutoff  time.Time `db:"cutoff"`
-		Protect time.Time `db:"protect_from"`
-	}
-	err := tx.GetContext(ctx, &at, instantsSQL, r.Reach.Age.Microseconds(), r.Reach.Before, r.Reach.Window.Microseconds())
+	at, err := readInstants(ctx, tx, r.Policy.Target, r.Reach)
 	if err != nil {
 		return err
 	}
-	if at.Cutoff.After(at.AsOf) {
-		return errFuture(at.Cutoff)
-	}
 	sweep.AsOf, sweep.Cutoff, sweep.Protect = at.AsOf, at.Cutoff, at.Protect
-	if r.Policy.Target == work.TargetAttempts {
-		sweep.Protect = at.Cutoff // no duplicate is told by attempts
-	}
 	var place time.Time
 	if err := tx.GetContext(ctx, &place, s.sql(placeSQL), r.Policy.Name, r.Policy.Target); err != nil {
 		return err
@@ -352,6 +331,24 @@ func (s *Store) Rest(ctx context.Context, sweep work.Sweep, most int64) (work.Re
 	return rest, nil
 }
 
-func errFuture(cutoff time.Time) error {
-	return fmt.Errorf("%w: the cutoff %s is in the future by the database's clock", work.ErrUsage, cutoff.UTC().Format(time.RFC3339Nano))
+// instants are what a reach means by the database's clock.
+type instants struct {
+	AsOf    time.Time `db:"as_of"`
+	Cutoff  time.Time `db:"cutoff"`
+	Protect time.Time `db:"protect_from"`
+}
+
+// readInstants fixes the cutoff of a reach. One in the future is work.ErrUsage.
+func readInstants(ctx context.Context, tx *sqlx.Tx, target work.Target, r work.Reach) (instants, error) {
+	var at instants
+	if err := tx.GetContext(ctx, &at, instantsSQL, r.Age.Microseconds(), r.Before, r.Window.Microseconds()); err != nil {
+		return at, err
+	}
+	if at.Cutoff.After(at.AsOf) {
+		return at, fmt.Errorf("%w: the cutoff %s is in the future by the database's clock", work.ErrUsage, at.Cutoff.UTC().Format(time.RFC3339Nano))
+	}
+	if target == work.TargetAttempts {
+		at.Protect = at.Cutoff // no duplicate is told by attempts
+	}
+	return at, nil
 }

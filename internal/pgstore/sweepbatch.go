@@ -17,7 +17,7 @@ const (
 	// sweepPlaceSQL waits for the batch of another run: the batches of a sweep go one after
 	// the other, and each begins where the last one ended.
 	sweepPlaceSQL = `
-SELECT s.batches + 1 AS seq, s.finished_at IS NOT NULL AS finished, s.place_at, s.place_id, s.states, now() AS started_at
+SELECT s.batches + 1 AS seq, s.finished_at IS NOT NULL AS finished, s.place_at, s.place_id, s.states
 FROM whctl.sweeps s
 WHERE s.id = $1
 FOR NO KEY UPDATE`
@@ -82,12 +82,11 @@ RETURNING b.deliveries, b.attempts`
 )
 
 type sweepPlaceRow struct {
-	Seq       int           `db:"seq"`
-	Finished  bool          `db:"finished"`
-	PlaceAt   time.Time     `db:"place_at"`
-	PlaceID   int64         `db:"place_id"`
-	States    pq.Int64Array `db:"states"`
-	StartedAt time.Time     `db:"started_at"`
+	Seq      int           `db:"seq"`
+	Finished bool          `db:"finished"`
+	PlaceAt  time.Time     `db:"place_at"`
+	PlaceID  int64         `db:"place_id"`
+	States   pq.Int64Array `db:"states"`
 }
 
 type sweepLookRow struct {

@@ -28,9 +28,7 @@ type Options struct {
 	Owner    string
 	Policies []work.Retention
 	// Reach of each policy: what the policy keeps, or an age or instant given by hand.
-	Reach func(work.Retention) work.Reach
-	// Ages are given by hand, so that nothing has to have been previewed.
-	ByHand     bool
+	Reach      func(work.Retention) work.Reach
 	MaxBatches int           // over all policies; 0: no bound
 	MaxTime    time.Duration // no batch begins after it; 0: no bound
 	Batch      int           // deliveries in a batch; 0: as the policy says

@@ -64,9 +64,10 @@ func (p *pass) ended() bool { return p.sum.StoppedBy != "" }
 // refuses one keeps all from being touched.
 func (r *run) begin(ctx context.Context) error {
 	for _, policy := range r.o.Policies {
+		reach := r.o.Reach(policy)
 		sweep, err := r.store.BeginSweep(ctx, work.SweepRequest{
-			Policy: policy, Reach: r.o.Reach(policy), Owner: r.o.Owner, Alone: r.o.Alone,
-			Judge: func(known []work.RetentionVersion) error { return Judge(policy, known, r.o.ByHand) },
+			Policy: policy, Reach: reach, Owner: r.o.Owner, Alone: r.o.Alone,
+			Judge: func(known []work.RetentionVersion) error { return Judge(policy, known, reach.ByHand) },
 			Admit: func(candidates, total int64) error { return Admit(policy, candidates, total) },
 		})
 		if err != nil {
